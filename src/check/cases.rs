@@ -1,0 +1,81 @@
+//! The matrix of built-in cases that `altbi gradcheck` and the tests go through.
+
+use ndarray::Array2;
+use rand::SeedableRng;
+use rand::rngs::ChaCha8Rng;
+use serde::Serialize;
+
+use super::{CheckReport, Draw, MODES, check_bunch};
+use crate::bunch::Bunch;
+use crate::divergence::Beta;
+use crate::error::Result;
+use crate::factors::uniform;
+use crate::numerics::Precision;
+use crate::penalty;
+use crate::problem::Problem;
+
+/// Values of β: both sides of every special case, and the cases themselves.
+pub const BETAS: [f64; 7] = [3.0, 2.0, 1.5, 1.0, 0.5, 0.0, -0.5];
+/// Values of T.
+pub const BUNCHES: [usize; 4] = [1, 2, 4, 8];
+/// Shapes (n, m, r): an ordinary one, r = 1, n = 1, m < r, and a tall one.
+pub const SHAPES: [[usize; 3]; 5] = [[7, 9, 3], [5, 6, 1], [1, 8, 3], [6, 2, 3], [20, 4, 2]];
+
+/// One case of the matrix.
+#[derive(Debug, Clone, Serialize)]
+pub struct Case {
+    /// β.
+    pub beta: f64,
+    /// The penalty's name.
+    pub penalty: &'static str,
+    /// T.
+    pub bunch: usize,
+    /// (n, m, r).
+    pub shape: [usize; 3],
+}
+
+/// Every combination of [`BETAS`], penalties, [`BUNCHES`] and [`SHAPES`].
+pub fn cases() -> Vec<Case> {
+    let mut cases = Vec::new();
+    for beta in BETAS {
+        for penalty in penalty::NAMES.split(", ") {
+            for bunch in BUNCHES {
+                for shape in SHAPES {
+                    cases.push(Case {
+                        beta,
+                        penalty,
+                        bunch,
+                        shape,
+                    });
+                }
+            }
+        }
+    }
+    cases
+}
+
+impl Case {
+    /// The bunch and a draw of factors and λ for it, always the same.
+    ///
+    /// # Errors
+    /// None for the built-in matrix; a `Case` made by hand may be refused.
+    pub fn bunch(&self, precision: Precision) -> Result<(Bunch, Draw)> {
+        let [n, m, rank] = self.shape;
+        let mut generator = ChaCha8Rng::seed_from_u64(1);
+        let x: Array2<f64> = uniform(&mut generator, n, m) * 2.0 + 0.1;
+        let problem = Problem::new(&x, precision)?;
+        let draw = Draw::new(&problem, rank, 2)?;
+        let penalty = penalty::by_name(self.penalty)?;
+        let bunch = Bunch::new(&problem, &draw.h, Beta(self.beta), penalty, self.bunch)?;
+        Ok((bunch, draw))
+    }
+
+    /// Compares all modes on it.
+    ///
+    /// # Errors
+    /// As [`bunch`](Self::bunch).
+    pub fn run(&self, precision: Precision) -> Result<CheckReport> {
+        let (bunch, draw) = self.bunch(precision)?;
+        check_bunch(&bunch, &draw.w, &draw.lambda, &MODES)
+    }
+}

@@ -1,0 +1,197 @@
+//! The checker's findings.
+
+use std::fmt;
+
+use serde::Serialize;
+
+use crate::hypergradient::{Fault, Mode};
+
+/// The end of a comparison.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Verdict {
+    /// Within the tolerance.
+    Pass,
+    /// Outside it.
+    Mismatch,
+    /// Not compared: the mode refused, or there was nothing to see.
+    Unchecked,
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.pad(match self {
+            Self::Pass => "pass",
+            Self::Mismatch => "MISMATCH",
+            Self::Unchecked => "unchecked",
+        })
+    }
+}
+
+/// One mode against reverse mode.
+#[derive(Debug, Clone, Serialize)]
+pub struct Comparison {
+    /// The mode.
+    pub mode: Mode,
+    /// Relative difference; `None` where unchecked.
+    pub difference: Option<f64>,
+    /// The difference allowed.
+    pub tolerance: Option<f64>,
+    /// What follows.
+    pub verdict: Verdict,
+    /// Why it is unchecked.
+    pub reason: Option<String>,
+}
+
+impl Comparison {
+    pub(super) fn measured(mode: Mode, difference: f64, tolerance: f64) -> Self {
+        Self {
+            mode,
+            difference: Some(difference),
+            tolerance: Some(tolerance),
+            verdict: verdict(difference, tolerance),
+            reason: None,
+        }
+    }
+
+    pub(super) fn unchecked(mode: Mode, reason: String) -> Self {
+        Self {
+            mode,
+            difference: None,
+            tolerance: None,
+            verdict: Verdict::Unchecked,
+            reason: Some(reason),
+        }
+    }
+}
+
+fn verdict(difference: f64, tolerance: f64) -> Verdict {
+    if difference <= tolerance {
+        Verdict::Pass
+    } else {
+        Verdict::Mismatch
+    }
+}
+
+/// A known mistake, which must be found.
+#[derive(Debug, Clone, Serialize)]
+pub struct Control {
+    /// The mistake.
+    pub mistake: &'static str,
+    /// Its relative difference; `None` where it could not be tried.
+    pub difference: Option<f64>,
+    /// `Mismatch` is what it should be.
+    pub verdict: Verdict,
+}
+
+impl Control {
+    pub(super) fn new(fault: Fault, difference: Option<f64>, tolerance: f64) -> Self {
+        let mistake = match fault {
+            Fault::None => unreachable!("a control has a fault"),
+            Fault::PrintedOuterGradient => "outer gradient as printed",
+            Fault::FlippedSign => "one sign flipped in the tangent",
+        };
+        let verdict = difference.map_or(Verdict::Unchecked, |d| verdict(d, tolerance));
+        Self {
+            mistake,
+            difference,
+            verdict,
+        }
+    }
+}
+
+/// All comparisons of one bunch.
+#[derive(Debug, Clone, Serialize)]
+pub struct CheckReport {
+    /// Reverse mode's `dE/dλ`.
+    pub hypergradient: Vec<f64>,
+    /// The other modes against it.
+    pub comparisons: Vec<Comparison>,
+    /// The negative controls.
+    pub controls: Vec<Control>,
+}
+
+impl CheckReport {
+    /// Whether something was compared, nothing differs, and no known mistake
+    /// went unnoticed.
+    pub fn is_consistent(&self) -> bool {
+        let any = |verdict| self.comparisons.iter().any(|c| c.verdict == verdict);
+        any(Verdict::Pass) && !any(Verdict::Mismatch) && self.controls_hold()
+    }
+
+    /// Whether every known mistake that could show was found.
+    pub fn controls_hold(&self) -> bool {
+        self.controls.iter().all(|c| c.verdict != Verdict::Pass)
+    }
+
+    /// The relative difference of one mode.
+    pub fn difference(&self, mode: Mode) -> Option<f64> {
+        self.comparisons
+            .iter()
+            .find(|comparison| comparison.mode == mode)
+            .and_then(|comparison| comparison.difference)
+    }
+
+    /// # Panics
+    /// With the whole report, if it is not consistent. For tests of plug-ins.
+    pub fn assert_consistent(&self) {
+        assert!(self.is_consistent(), "hypergradients disagree:\n{self}");
+    }
+}
+
+impl fmt::Display for CheckReport {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(
+            formatter,
+            "against reverse mode   difference  tolerance  verdict"
+        )?;
+        for c in &self.comparisons {
+            let number = |value: Option<f64>| value.map_or("-".into(), |v| format!("{v:.1e}"));
+            writeln!(
+                formatter,
+                "{:<22} {:>10}  {:>9}  {}{}",
+                c.mode,
+                number(c.difference),
+                number(c.tolerance),
+                c.verdict,
+                c.reason
+                    .as_ref()
+                    .map_or(String::new(), |reason| format!(" ({reason})")),
+            )?;
+        }
+        for control in &self.controls {
+            let found = match control.verdict {
+                Verdict::Mismatch => "found, as it must be",
+                Verdict::Pass => "NOT FOUND: the checker is blind",
+                Verdict::Unchecked => "could not be tried",
+            };
+            writeln!(formatter, "control: {} ({})", control.mistake, found)?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn report(difference: f64, control: Option<f64>) -> CheckReport {
+        CheckReport {
+            hypergradient: vec![1.0],
+            comparisons: vec![Comparison::measured(Mode::Forward, difference, 1e-10)],
+            controls: vec![Control::new(Fault::FlippedSign, control, 1e-10)],
+        }
+    }
+
+    #[test]
+    fn consistency_needs_agreement_and_open_eyes() {
+        assert!(report(1e-12, Some(2.0)).is_consistent());
+        assert!(!report(1e-9, Some(2.0)).is_consistent());
+        assert!(!report(1e-12, Some(0.0)).is_consistent());
+        assert!(report(1e-12, None).is_consistent());
+        assert!(!report(f64::INFINITY, Some(2.0)).is_consistent());
+        let mut nothing = report(0.0, Some(2.0));
+        nothing.comparisons = vec![Comparison::unchecked(Mode::Forward, "why".into())];
+        assert!(!nothing.is_consistent());
+    }
+}

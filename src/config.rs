@@ -1,0 +1,361 @@
+//! Every knob of a run, with default and range.
+
+use serde::{Deserialize, Serialize};
+
+use crate::bunch::check_length;
+use crate::divergence::{Beta, Divergence};
+use crate::error::{Error, Result};
+use crate::hypergradient::Mode;
+use crate::lambda::{LambdaStart, LambdaStep};
+use crate::numerics::Precision;
+use crate::penalty::{L1, Penalty};
+use crate::problem::ToMatrix;
+use crate::solver::{Outcome, Solver};
+
+/// AltBi, or one of the baselines that its gains must be measured against.
+///
+/// | method | W updates per H update | λ |
+/// |---|---|---|
+/// | `AltBi` | T | tuned by hypergradients |
+/// | `Mu` | 1 | 0 |
+/// | `PenalizedMu` | 1 | fixed, 0.5 unless given |
+/// | `MuT` | T | 0: shows what the T updates alone do |
+/// | `Frozen` | T | AltBi's initial λ, kept: shows what tuning does |
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Method {
+    /// The paper's algorithm.
+    #[default]
+    #[serde(rename = "altbi")]
+    AltBi,
+    /// Plain multiplicative updates.
+    Mu,
+    /// Multiplicative updates with a fixed penalty weight.
+    #[serde(rename = "p-mu")]
+    PenalizedMu,
+    /// Plain multiplicative updates, T of W per one of H.
+    MuT,
+    /// AltBi without its λ step.
+    Frozen,
+}
+
+/// The γ of the updates.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Exponent {
+    /// 1, the paper's.
+    #[default]
+    One,
+    /// The one that provably keeps the objective from rising
+    /// ([`Rule::monotone`](crate::update::Rule::monotone)).
+    Monotone,
+}
+
+/// What happens to the scale of the factors after each H update.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Normalization {
+    /// Nothing. A penalty on W alone can then be evaded: H grows, W shrinks.
+    #[default]
+    None,
+    /// Rows of H sum to 1, columns of W make up for it.
+    HRows,
+}
+
+/// Plain settings of a run: everything but the plug-ins, which the
+/// [`Solver`] carries.
+///
+/// | field | default | purpose | range |
+/// |---|---|---|---|
+/// | `rank` | required | components r | 1 … min(n, m) |
+/// | `method` | `AltBi` | algorithm or baseline | |
+/// | `bunch` | 4 | updates of W per update of H, T | ≥ 1 |
+/// | `exponent` | `One` | γ | |
+/// | `lambda` | `Auto` | where λ starts | value ≥ 0 |
+/// | `lambda_step` | `InverseIteration` | c of the λ step | > 0 |
+/// | `lambda_max` | ∞ | upper end of the projection | > 0 |
+/// | `hypergradient` | `Reverse` | mode | |
+/// | `normalize` | `None` | scale of the factors | |
+/// | `max_iterations` | 1000 | outer iterations | ≥ 1 |
+/// | `tolerance` | 1e-6 | stop at abs(D_k − D_{k−1}) / D_0 ≤ tolerance | ≥ 0 |
+/// | `seed` | 0 | random start | |
+/// | `precision` | `F64` | floating-point type | |
+///
+/// ```
+/// use altbi::AltBiConfig;
+/// let x = ndarray::Array2::from_shape_fn((20, 12), |(i, j)| 1.0 + ((i * j) % 5) as f64);
+/// let outcome = AltBiConfig::new(3).with_seed(7).fit(&x)?;
+/// println!("{} after {} iterations", outcome.stop_reason, outcome.iterations);
+/// assert!(outcome.relative_error < 0.5);
+/// # Ok::<(), altbi::Error>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AltBiConfig {
+    /// Components r.
+    pub rank: usize,
+    /// Algorithm or baseline.
+    #[serde(default)]
+    pub method: Method,
+    /// T.
+    #[serde(default = "default_bunch")]
+    pub bunch: usize,
+    /// γ.
+    #[serde(default)]
+    pub exponent: Exponent,
+    /// Where λ starts.
+    #[serde(default)]
+    pub lambda: LambdaStart,
+    /// c of the λ step.
+    #[serde(default)]
+    pub lambda_step: LambdaStep,
+    /// Upper end of the projection.
+    #[serde(default = "default_lambda_max")]
+    pub lambda_max: f64,
+    /// How the hypergradient is computed.
+    #[serde(default)]
+    pub hypergradient: Mode,
+    /// Scale of the factors.
+    #[serde(default)]
+    pub normalize: Normalization,
+    /// Outer iterations at most.
+    #[serde(default = "default_max_iterations")]
+    pub max_iterations: usize,
+    /// Relative change of the divergence at which to stop.
+    #[serde(default = "default_tolerance")]
+    pub tolerance: f64,
+    /// Seed of the random start.
+    #[serde(default)]
+    pub seed: u64,
+    /// Floating-point type.
+    #[serde(default)]
+    pub precision: Precision,
+}
+
+fn default_bunch() -> usize {
+    4
+}
+
+fn default_lambda_max() -> f64 {
+    f64::INFINITY
+}
+
+fn default_max_iterations() -> usize {
+    1000
+}
+
+fn default_tolerance() -> f64 {
+    1e-6
+}
+
+impl AltBiConfig {
+    /// The paper's settings for a rank.
+    pub fn new(rank: usize) -> Self {
+        Self {
+            rank,
+            method: Method::default(),
+            bunch: default_bunch(),
+            exponent: Exponent::default(),
+            lambda: LambdaStart::default(),
+            lambda_step: LambdaStep::default(),
+            lambda_max: default_lambda_max(),
+            hypergradient: Mode::default(),
+            normalize: Normalization::default(),
+            max_iterations: default_max_iterations(),
+            tolerance: default_tolerance(),
+            seed: 0,
+            precision: Precision::default(),
+        }
+    }
+
+    /// Sets the algorithm or baseline.
+    #[must_use]
+    pub fn with_method(mut self, method: Method) -> Self {
+        self.method = method;
+        self
+    }
+
+    /// Sets T.
+    #[must_use]
+    pub fn with_bunch(mut self, bunch: usize) -> Self {
+        self.bunch = bunch;
+        self
+    }
+
+    /// Sets γ.
+    #[must_use]
+    pub fn with_exponent(mut self, exponent: Exponent) -> Self {
+        self.exponent = exponent;
+        self
+    }
+
+    /// Sets the starting λ of every row.
+    #[must_use]
+    pub fn with_lambda(mut self, lambda: f64) -> Self {
+        self.lambda = LambdaStart::Value(lambda);
+        self
+    }
+
+    /// Sets the λ step.
+    #[must_use]
+    pub fn with_lambda_step(mut self, step: LambdaStep) -> Self {
+        self.lambda_step = step;
+        self
+    }
+
+    /// Sets the upper end of the projection.
+    #[must_use]
+    pub fn with_lambda_max(mut self, lambda_max: f64) -> Self {
+        self.lambda_max = lambda_max;
+        self
+    }
+
+    /// Sets the hypergradient's mode.
+    #[must_use]
+    pub fn with_hypergradient(mut self, mode: Mode) -> Self {
+        self.hypergradient = mode;
+        self
+    }
+
+    /// Sets the normalisation.
+    #[must_use]
+    pub fn with_normalize(mut self, normalize: Normalization) -> Self {
+        self.normalize = normalize;
+        self
+    }
+
+    /// Sets the number of outer iterations.
+    #[must_use]
+    pub fn with_max_iterations(mut self, max_iterations: usize) -> Self {
+        self.max_iterations = max_iterations;
+        self
+    }
+
+    /// Sets the stopping tolerance; 0 runs to the last iteration (or to the bit).
+    #[must_use]
+    pub fn with_tolerance(mut self, tolerance: f64) -> Self {
+        self.tolerance = tolerance;
+        self
+    }
+
+    /// Sets the seed.
+    #[must_use]
+    pub fn with_seed(mut self, seed: u64) -> Self {
+        self.seed = seed;
+        self
+    }
+
+    /// Sets the floating-point type.
+    #[must_use]
+    pub fn with_precision(mut self, precision: Precision) -> Self {
+        self.precision = precision;
+        self
+    }
+
+    /// Updates of W per update of H: T, or 1 for the methods without a bunch.
+    pub fn updates_of_w(&self) -> usize {
+        match self.method {
+            Method::Mu | Method::PenalizedMu => 1,
+            Method::AltBi | Method::MuT | Method::Frozen => self.bunch,
+        }
+    }
+
+    /// Refuses settings outside their ranges (the rank is checked against X).
+    ///
+    /// # Errors
+    /// [`Error::Setting`] with the first such setting.
+    pub fn check(&self) -> Result<()> {
+        check_length(self.bunch)?;
+        self.lambda_step.check()?;
+        let not_negative = |value: f64| value >= 0.0 && value.is_finite();
+        let lambda = match self.lambda {
+            LambdaStart::Auto => 0.0,
+            LambdaStart::Value(value) => value,
+        };
+        let range = |ok: bool, setting, value, range| {
+            if ok {
+                Ok(())
+            } else {
+                Err(Error::Setting {
+                    setting,
+                    value,
+                    range,
+                })
+            }
+        };
+        range(not_negative(lambda), "λ", lambda, "a finite number ≥ 0")?;
+        range(
+            self.lambda_max > 0.0,
+            "the largest λ",
+            self.lambda_max,
+            "a positive number",
+        )?;
+        range(
+            not_negative(self.tolerance),
+            "the tolerance",
+            self.tolerance,
+            "a finite number ≥ 0",
+        )?;
+        range(
+            self.max_iterations > 0,
+            "the number of iterations",
+            0.0,
+            "at least 1",
+        )
+    }
+
+    /// A solver with plug-ins of choice.
+    pub fn solver(
+        &self,
+        divergence: impl Divergence + 'static,
+        penalty: impl Penalty + 'static,
+    ) -> Solver {
+        Solver::new(self.clone(), divergence, penalty)
+    }
+
+    /// Runs with the paper's plug-ins: KL divergence and ℓ1 penalty.
+    ///
+    /// # Errors
+    /// As [`Solver::fit`].
+    ///
+    /// # Shapes
+    /// `x` is n×m.
+    pub fn fit(&self, x: &(impl ToMatrix + ?Sized)) -> Result<Outcome> {
+        self.solver(Beta::KL, L1).fit(x)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_outside_their_range_are_refused() {
+        let base = || AltBiConfig::new(2);
+        assert!(base().check().is_ok());
+        for bad in [
+            base().with_bunch(0),
+            base().with_lambda(-1.0),
+            base().with_lambda(f64::NAN),
+            base().with_lambda_max(0.0),
+            base().with_lambda_max(f64::NAN),
+            base().with_tolerance(-1e-9),
+            base().with_max_iterations(0),
+            base().with_lambda_step(LambdaStep::Constant(0.0)),
+        ] {
+            assert!(matches!(bad.check(), Err(Error::Setting { .. })), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn settings_survive_a_file() {
+        let config = AltBiConfig::new(3)
+            .with_method(Method::PenalizedMu)
+            .with_lambda(0.25)
+            .with_lambda_step(LambdaStep::Constant(0.5))
+            .with_hypergradient(Mode::Adjoint);
+        let text = toml::to_string(&config).unwrap();
+        assert_eq!(toml::from_str::<AltBiConfig>(&text).unwrap(), config);
+        assert!(toml::from_str::<AltBiConfig>("rank = 3\nbunches = 4").is_err());
+    }
+}

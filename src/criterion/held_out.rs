@@ -1,0 +1,54 @@
+//! The outer error on entries that the updates never see.
+
+use burn::tensor::Tensor;
+
+use super::{Criterion, weighted_derivative, weighted_divergence};
+use crate::divergence::Divergence;
+use crate::error::{Error, Result};
+use crate::problem::Observed;
+
+/// `E_i = Σ_j M'_ij d(x_ij, y_ij)`, M' the problem's held-out weights
+/// ([`Problem::held_out`](crate::Problem::held_out)).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct HeldOut;
+
+impl HeldOut {
+    fn weights(observed: &Observed) -> &Tensor<2> {
+        observed
+            .held_out
+            .as_ref()
+            .expect("check() comes before value()")
+    }
+}
+
+impl Criterion for HeldOut {
+    fn name(&self) -> String {
+        "held-out".into()
+    }
+
+    fn check(&self, observed: &Observed) -> Result<()> {
+        match observed.held_out {
+            Some(_) => Ok(()),
+            None => Err(Error::Conflict {
+                first: "the held-out criterion",
+                second: "a problem without held-out weights",
+                reason: "say which entries are held out with Problem::held_out",
+            }),
+        }
+    }
+
+    fn value(&self, divergence: &dyn Divergence, observed: &Observed, y: &Tensor<2>) -> Tensor<2> {
+        let weights = Self::weights(observed);
+        weighted_divergence(divergence, &observed.x, Some(weights), y)
+    }
+
+    fn derivative(
+        &self,
+        divergence: &dyn Divergence,
+        observed: &Observed,
+        y: &Tensor<2>,
+    ) -> Option<Tensor<2>> {
+        let weights = Some(Self::weights(observed));
+        Some(weighted_derivative(divergence, &observed.x, weights, y))
+    }
+}

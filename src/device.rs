@@ -1,0 +1,46 @@
+//! Where tensors live: the one place that names a Burn backend.
+
+use burn::tensor::{Tensor, TensorData};
+
+use crate::numerics::Precision;
+
+/// A Burn device.
+///
+/// The default is Burn's ndarray backend, as the crate's design asks. Burn marks
+/// that backend as deprecated from 0.22 on, in favour of `burn-flex`; because
+/// only this file names it, exchanging it is a change of one line here and one
+/// in Cargo.toml.
+///
+/// Burn draws its random numbers from one global generator, so altbi draws its
+/// own on the host ([`factors`](crate::factors)): the same seed gives the same
+/// result on every device.
+#[derive(Debug, Clone)]
+pub struct Device(burn::tensor::Device);
+
+impl Default for Device {
+    #[expect(deprecated, reason = "the design asks for ndarray; see above")]
+    fn default() -> Self {
+        Self(burn::tensor::Device::ndarray())
+    }
+}
+
+impl Device {
+    /// The name that `--device` and summaries use.
+    pub fn name(&self) -> &'static str {
+        "ndarray"
+    }
+
+    /// A tensor off the tape from host values in row order.
+    ///
+    /// # Shapes
+    /// `values` has `shape[0] · shape[1]` entries.
+    pub(crate) fn tensor(
+        &self,
+        values: Vec<f64>,
+        shape: [usize; 2],
+        precision: Precision,
+    ) -> Tensor<2> {
+        // Burn converts to the dtype on the way in.
+        Tensor::from_data(TensorData::new(values, shape), (&self.0, precision.dtype()))
+    }
+}

@@ -1,0 +1,199 @@
+//! How far a reconstruction is from the data: one trait, one family built in.
+//!
+//! | name | type | data |
+//! |---|---|---|
+//! | `kl` | [`Beta::KL`] | x ≥ 0; counts, spectra |
+//! | `frobenius` | [`Beta::FROBENIUS`] | x ≥ 0; Gaussian noise |
+//! | `is` | [`Beta::ITAKURA_SAITO`] | x > 0; multiplicative noise, power spectra |
+//! | `beta:<β>` | [`Beta`]`(β)` | x ≥ 0 for β > 0, x > 0 otherwise |
+//!
+//! # A divergence of your own
+//! Implement [`Divergence`]: a value and a split derivative are enough for
+//! reverse mode. With [`Divergence::slope`] it joins forward, adjoint and
+//! implicit mode. Then let the checker try it:
+//!
+//! ```
+//! use altbi::{Divergence, Precision, Problem, Split, L1};
+//! use burn::tensor::Tensor;
+//!
+//! /// Squared Hellinger distance, d = (√x − √y)².
+//! #[derive(Debug)]
+//! struct Hellinger;
+//!
+//! impl Divergence for Hellinger {
+//!     fn name(&self) -> String {
+//!         "hellinger".into()
+//!     }
+//!     fn value(&self, x: &Tensor<2>, y: &Tensor<2>) -> Tensor<2> {
+//!         (x.clone().sqrt() - y.clone().sqrt()).square()
+//!     }
+//!     // d' = 1 − √(x/y)
+//!     fn split(&self, x: &Tensor<2>, y: &Tensor<2>) -> Split {
+//!         Split { positive: y.ones_like(), negative: (x.clone() / y.clone()).sqrt() }
+//!     }
+//! }
+//!
+//! let x = ndarray::array![[1.0, 0.5, 2.0], [0.2, 3.0, 1.0]];
+//! let problem = Problem::new(&x, Precision::F64)?;
+//! altbi::check(&problem, Hellinger, L1)?.assert_consistent();
+//! # Ok::<(), altbi::Error>(())
+//! ```
+
+mod beta;
+
+use std::fmt::Debug;
+use std::sync::Arc;
+
+use burn::tensor::Tensor;
+
+pub use beta::Beta;
+
+use crate::error::{Error, Result};
+use crate::numerics::Precision;
+use crate::split::{MajoriserPowers, Split};
+
+/// The derivative of a [`Split`] with respect to y, entry by entry.
+///
+/// # Shapes
+/// n×m each. `None` says that the part does not depend on y at all, and saves
+/// the matrix product it would go into.
+#[derive(Debug, Clone)]
+pub struct Slope {
+    /// `∂∇⁺/∂y`.
+    pub positive: Option<Tensor<2>>,
+    /// `∂∇⁻/∂y`.
+    pub negative: Option<Tensor<2>>,
+}
+
+/// An entrywise measure of how far `y = (WH)_ij` is from `x`.
+///
+/// Implementations use differentiable tensor operations only, so that Burn's
+/// tape can follow them. They may assume `y ≥` [`floor`](Divergence::floor)
+/// `> 0` and that every observed `x` passed [`accepts`](Divergence::accepts).
+///
+/// # Shapes
+/// `x` and `y` are n×m throughout.
+pub trait Divergence: Debug + Send + Sync {
+    /// The name that summaries and errors use.
+    fn name(&self) -> String;
+
+    /// `d(x, y)`, entry by entry; zero where `y = x`.
+    fn value(&self, x: &Tensor<2>, y: &Tensor<2>) -> Tensor<2>;
+
+    /// `∂d/∂y` as a difference of nonnegative parts.
+    fn split(&self, x: &Tensor<2>, y: &Tensor<2>) -> Split;
+
+    /// The hand-written derivative of [`split`](Divergence::split) with respect
+    /// to y. Without it the divergence works in reverse mode only, and the other
+    /// modes refuse by name.
+    fn slope(&self, x: &Tensor<2>, y: &Tensor<2>) -> Option<Slope> {
+        let _ = (x, y);
+        None
+    }
+
+    /// Whether an observed entry lies in the divergence's domain. Negative and
+    /// non-finite entries never get here.
+    fn accepts(&self, x: f64) -> bool {
+        let _ = x;
+        true
+    }
+
+    /// What [`accepts`](Divergence::accepts) asks for, in words.
+    fn condition(&self) -> String {
+        "nonnegative entries".into()
+    }
+
+    /// How its majoriser grows, from which the monotone exponent follows;
+    /// `None` where no monotone multiplicative update is known.
+    fn majoriser_powers(&self) -> Option<MajoriserPowers> {
+        None
+    }
+
+    /// The smallest y that is passed to the other methods.
+    fn floor(&self, precision: Precision) -> f64 {
+        precision.floor()
+    }
+}
+
+/// Plug-ins are shared between a solver and its bunches.
+impl<D: Divergence + ?Sized> Divergence for Arc<D> {
+    fn name(&self) -> String {
+        (**self).name()
+    }
+    fn value(&self, x: &Tensor<2>, y: &Tensor<2>) -> Tensor<2> {
+        (**self).value(x, y)
+    }
+    fn split(&self, x: &Tensor<2>, y: &Tensor<2>) -> Split {
+        (**self).split(x, y)
+    }
+    fn slope(&self, x: &Tensor<2>, y: &Tensor<2>) -> Option<Slope> {
+        (**self).slope(x, y)
+    }
+    fn accepts(&self, x: f64) -> bool {
+        (**self).accepts(x)
+    }
+    fn condition(&self) -> String {
+        (**self).condition()
+    }
+    fn majoriser_powers(&self) -> Option<MajoriserPowers> {
+        (**self).majoriser_powers()
+    }
+    fn floor(&self, precision: Precision) -> f64 {
+        (**self).floor(precision)
+    }
+}
+
+/// The names that [`by_name`] knows.
+pub const NAMES: &str = "kl, frobenius, is, beta:<number>";
+
+/// A built-in divergence by its name on the command line.
+///
+/// # Errors
+/// [`Error::UnknownName`] for a name that is not in [`NAMES`],
+/// [`Error::Setting`] for a β that is not finite.
+pub fn by_name(name: &str) -> Result<Beta> {
+    match name {
+        "kl" => Ok(Beta::KL),
+        "frobenius" => Ok(Beta::FROBENIUS),
+        "is" => Ok(Beta::ITAKURA_SAITO),
+        _ => {
+            let beta: f64 = name
+                .strip_prefix("beta:")
+                .and_then(|number| number.parse().ok())
+                .ok_or_else(|| Error::UnknownName {
+                    kind: "divergence",
+                    name: name.into(),
+                    known: NAMES,
+                })?;
+            if beta.is_finite() {
+                Ok(Beta(beta))
+            } else {
+                Err(Error::Setting {
+                    setting: "β",
+                    value: beta,
+                    range: "a finite number",
+                })
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_lead_to_betas() {
+        for (name, beta) in [
+            ("kl", 1.0),
+            ("frobenius", 2.0),
+            ("is", 0.0),
+            ("beta:-0.5", -0.5),
+        ] {
+            assert_eq!(by_name(name).unwrap(), Beta(beta));
+        }
+        assert!(matches!(by_name("beta:inf"), Err(Error::Setting { .. })));
+        assert!(matches!(by_name("beta:"), Err(Error::UnknownName { .. })));
+        assert!(matches!(by_name("KL1"), Err(Error::UnknownName { .. })));
+    }
+}

@@ -1,0 +1,111 @@
+//! Where W and H start.
+//!
+//! All random numbers are drawn on the host by a seeded generator (ChaCha8), so
+//! that a seed means the same start on every device and machine.
+
+use burn::tensor::Tensor;
+use ndarray::Array2;
+use rand::SeedableRng;
+use rand::rngs::ChaCha8Rng;
+use rand_distr::{Distribution, Open01};
+
+use crate::error::{Error, Result};
+use crate::problem::Problem;
+
+/// The two factors of X ≈ W H.
+///
+/// # Shapes
+/// W is n×r, H is r×m.
+#[derive(Debug, Clone)]
+pub struct Factors {
+    /// The basis, whose rows carry the penalty.
+    pub w: Tensor<2>,
+    /// The encoding.
+    pub h: Tensor<2>,
+}
+
+/// Factors that the caller brings; what is `None` is drawn by the seed.
+#[derive(Debug, Clone, Default)]
+pub struct GivenFactors {
+    /// W at the start, n×r.
+    pub w: Option<Array2<f64>>,
+    /// H at the start, r×m.
+    pub h: Option<Array2<f64>>,
+}
+
+impl Factors {
+    /// Uniform random factors on (0, 1), W first (the paper's start), except
+    /// where given.
+    ///
+    /// # Errors
+    /// [`Error::Rank`] for a rank outside 1 … min(n, m); [`Error::Shape`],
+    /// [`Error::NegativeEntry`] and [`Error::NotFiniteEntry`] for given factors.
+    pub fn start(problem: &Problem, rank: usize, seed: u64, given: &GivenFactors) -> Result<Self> {
+        let [n, m] = problem.shape();
+        if rank == 0 || rank > n.min(m) {
+            return Err(Error::Rank {
+                rank,
+                rows: n,
+                columns: m,
+            });
+        }
+        let mut generator = ChaCha8Rng::seed_from_u64(seed);
+        // Both are drawn even if one is given: H does not depend on W's origin.
+        let w = uniform(&mut generator, n, rank);
+        let h = uniform(&mut generator, rank, m);
+        Ok(Self {
+            w: problem.tensor("W", given.w.as_ref().unwrap_or(&w), [n, rank])?,
+            h: problem.tensor("H", given.h.as_ref().unwrap_or(&h), [rank, m])?,
+        })
+    }
+}
+
+/// A matrix of uniform numbers on the open interval (0, 1).
+pub(crate) fn uniform(generator: &mut ChaCha8Rng, rows: usize, columns: usize) -> Array2<f64> {
+    Array2::from_shape_simple_fn((rows, columns), || Open01.sample(generator))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::numerics::{Precision, to_host};
+
+    #[test]
+    fn a_seed_is_a_start() {
+        let problem = Problem::new(&Array2::<f64>::ones((5, 4)), Precision::F64).unwrap();
+        let start = |seed, given| Factors::start(&problem, 2, seed, &given).unwrap();
+        let a = start(7, GivenFactors::default());
+        let b = start(7, GivenFactors::default());
+        assert_eq!(to_host(&a.w), to_host(&b.w));
+        assert_ne!(to_host(&a.w), to_host(&start(8, GivenFactors::default()).w));
+        let given = GivenFactors {
+            w: Some(Array2::ones((5, 2))),
+            h: None,
+        };
+        let c = start(7, given);
+        assert_eq!(to_host(&c.w), vec![1.0; 10]);
+        assert_eq!(to_host(&c.h), to_host(&a.h));
+    }
+
+    #[test]
+    fn ranks_and_shapes_are_checked() {
+        let problem = Problem::new(&Array2::<f64>::ones((5, 4)), Precision::F64).unwrap();
+        for rank in [0, 5] {
+            let found = Factors::start(&problem, rank, 0, &GivenFactors::default());
+            assert!(matches!(found, Err(Error::Rank { rank: r, .. }) if r == rank));
+        }
+        let given = GivenFactors {
+            w: None,
+            h: Some(Array2::ones((3, 4))),
+        };
+        let found = Factors::start(&problem, 2, 0, &given);
+        assert!(matches!(
+            found,
+            Err(Error::Shape {
+                what: "H",
+                expected: [2, 4],
+                found: [3, 4]
+            })
+        ));
+    }
+}

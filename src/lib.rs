@@ -1,0 +1,55 @@
+#![doc = include_str!("../README.md")]
+//!
+//! # Where things are
+//!
+//! | module | what |
+//! |---|---|
+//! | [`config`] | every knob of a run, with default and range |
+//! | [`solver`] | the outer loop: AltBi and its baselines; observers; [`Outcome`] |
+//! | [`hypergradient`] | dE/dλ through the bunch, in five ways |
+//! | [`bunch`] | T updates of W as a function of (w⁽⁰⁾, λ) |
+//! | [`update`] | the multiplicative update, and its hand-written derivatives |
+//! | [`divergence`], [`penalty`], [`criterion`] | the pluggable parts |
+//! | [`lambda`] | where λ starts and how it steps |
+//! | [`check`](mod@check) | is this hypergradient right? |
+//! | [`problem`], [`factors`] | the doors from host data to tensors |
+//! | [`metrics`] | relative error, sparsity, SIR |
+//! | [`data`], [`report`] | files in, run folders out |
+//! | [`numerics`], [`split`], [`device`], [`error`] | the ground floor |
+
+pub mod bunch;
+pub mod check;
+pub mod config;
+pub mod criterion;
+pub mod data;
+pub mod device;
+pub mod divergence;
+pub mod error;
+pub mod factors;
+pub mod hypergradient;
+pub mod lambda;
+pub mod metrics;
+pub mod numerics;
+pub mod penalty;
+pub mod problem;
+pub mod report;
+pub mod solver;
+pub mod split;
+pub mod update;
+
+pub use bunch::Bunch;
+pub use check::{CheckReport, Verdict, check};
+pub use config::{AltBiConfig, Exponent, Method, Normalization};
+pub use criterion::{Criterion, HeldOut, Training};
+pub use divergence::{Beta, Divergence, Slope};
+pub use error::{Error, Result};
+pub use factors::{Factors, GivenFactors};
+pub use hypergradient::{Hypergradient, Mode};
+pub use lambda::{LambdaStart, LambdaStep};
+pub use numerics::Precision;
+pub use penalty::{
+    Coupling, Group, Hoyer, L1, NoPenalty, Penalty, PenaltyTerm, Smooth, SquaredL1, SquaredL2,
+};
+pub use problem::{Problem, ToMatrix};
+pub use solver::{Observer, Outcome, Record, Signal, Solver, State, StopReason};
+pub use split::{MajoriserPowers, Split};

@@ -1,0 +1,2 @@
+//! The command `altbi`.
+fn main() {}

@@ -1,0 +1,203 @@
+//! The numerical conventions that every formula shares: precision, the floor
+//! under divisions, and powers in full precision.
+//!
+//! Three conventions keep zeros harmless (benchmark A of the paper has 31 rows
+//! that are all zero, and unguarded code turns them into NaN after one update):
+//!
+//! - reconstructions `y` and denominators never fall below a tiny positive
+//!   **floor**; where the floor binds, the derivative is zero, on the tape and
+//!   in the hand-written tangents alike;
+//! - `0 / 0 = 0` and `0 · log 0 = 0` follow from that;
+//! - an entry of X below the floor counts as 0.
+//!
+//! Two operations of Burn 0.22 lose half the digits of a 64-bit tensor, and
+//! plug-ins should avoid them as altbi does (the [checker](mod@crate::check)
+//! notices them): **dividing by a number** on the tape, whose gradient uses a
+//! 32-bit reciprocal (multiply by the reciprocal instead), and **`powf`** on the
+//! ndarray device, which rounds its exponent to 32 bits (use [`power`]).
+
+use burn::tensor::{Bool, DType, Tensor};
+use serde::{Deserialize, Serialize};
+
+/// The floating-point type that tensors are made of.
+///
+/// | precision | floor | use |
+/// |---|---|---|
+/// | `F64` (default) | 1e-150 | everything; the consistency tolerances hold here |
+/// | `F32` | 1e-18 | half the memory; hypergradients to about 1e-3 |
+///
+/// The floor can be squared without leaving the normal range.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Precision {
+    /// 64-bit floats.
+    #[default]
+    F64,
+    /// 32-bit floats.
+    F32,
+}
+
+impl Precision {
+    /// Burn's name of the type. Always passed when a tensor is made: Burn's own
+    /// default is 32 bits.
+    pub fn dtype(self) -> DType {
+        match self {
+            Self::F64 => DType::F64,
+            Self::F32 => DType::F32,
+        }
+    }
+
+    /// The smallest value that a reconstruction or a denominator may take.
+    pub fn floor(self) -> f64 {
+        match self {
+            Self::F64 => 1e-150,
+            Self::F32 => 1e-18,
+        }
+    }
+
+    /// The precision that a tensor has.
+    ///
+    /// # Panics
+    /// If the tensor is neither 32 nor 64 bits wide; [`Problem`](crate::Problem)
+    /// makes no others.
+    pub fn of(tensor: &Tensor<2>) -> Self {
+        match tensor.dtype() {
+            DType::F64 => Self::F64,
+            DType::F32 => Self::F32,
+            other => panic!("altbi makes no tensors of type {other:?}"),
+        }
+    }
+}
+
+/// A tensor kept at or above a floor, with the places where the floor binds.
+///
+/// Burn's `clamp_min` has zero gradient where it binds. Hand-written tangents
+/// must do the same, and [`silence`](Floored::silence) is how they do it.
+#[derive(Debug, Clone)]
+pub struct Floored {
+    /// `max(raw, floor)`.
+    pub value: Tensor<2>,
+    /// True where `raw < floor`.
+    pub bound: Tensor<2, Bool>,
+}
+
+impl Floored {
+    /// Floors `raw`, remembering where.
+    pub fn new(raw: Tensor<2>, floor: f64) -> Self {
+        let bound = raw.clone().lower_elem(floor);
+        let value = raw.mask_fill(bound.clone(), floor);
+        Self { value, bound }
+    }
+
+    /// Sets a derivative to zero where the floor binds (filled, not multiplied:
+    /// the derivative may be infinite there).
+    pub fn silence(&self, derivative: Tensor<2>) -> Tensor<2> {
+        let shape = derivative.dims();
+        if shape == self.bound.dims() {
+            derivative.mask_fill(self.bound.clone(), 0.0)
+        } else {
+            let [rows, columns] = self.bound.dims();
+            derivative
+                .expand([rows, columns])
+                .mask_fill(self.bound.clone(), 0.0)
+        }
+    }
+}
+
+/// `base^exponent`, entrywise, in the tensor's full precision; `base > 0`.
+///
+/// Burn's ndarray device rounds the exponent of `powf` to 32 bits, also for
+/// 64-bit tensors, which costs eight digits for an exponent such as 0.3. So the
+/// general case goes through `exp(exponent · log(base))`, and the exponents that
+/// the common divergences need are spelt out.
+///
+/// # Shapes
+/// `base` is n×m; so is the result.
+pub fn power(base: &Tensor<2>, exponent: f64) -> Tensor<2> {
+    let base = base.clone();
+    match exponent {
+        0.0 => base.ones_like(),
+        1.0 => base,
+        2.0 => base.clone() * base,
+        -1.0 => base.recip(),
+        -2.0 => (base.clone() * base).recip(),
+        0.5 => base.sqrt(),
+        -0.5 => base.sqrt().recip(),
+        _ => (base.log() * exponent).exp(),
+    }
+}
+
+/// `base^exponent` for `base ≥ 0`, with `0^exponent = 0` (zero derivative
+/// there): the γ-th power of an update's ratio.
+///
+/// # Shapes
+/// `base` is n×r; so is the result.
+pub fn power_of_ratio(base: Tensor<2>, exponent: f64) -> Tensor<2> {
+    if exponent == 1.0 {
+        return base;
+    }
+    let floor = Precision::of(&base).floor();
+    let floored = Floored::new(base, floor);
+    floored.silence(power(&floored.value, exponent))
+}
+
+/// The tensor's entries as 64-bit floats, row by row.
+pub(crate) fn to_host(tensor: &Tensor<2>) -> Vec<f64> {
+    tensor
+        .clone()
+        .without_autodiff()
+        .into_data_dtype(DType::F64)
+        .try_into_vec::<f64>()
+        .expect("a float tensor converts to f64")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::device::Device;
+
+    fn row(values: &[f64]) -> Tensor<2> {
+        Device::default().tensor(values.to_vec(), [1, values.len()], Precision::F64)
+    }
+
+    #[test]
+    fn powers_keep_all_sixty_four_bits_of_the_exponent() {
+        let bases = [1e-150, 3e-7, 0.02, 0.9, 1.0, 7.5, 1e6];
+        for exponent in [
+            0.3,
+            -1.7,
+            2.0 / 3.0,
+            0.5,
+            -0.5,
+            2.0,
+            -2.0,
+            1.0,
+            0.0,
+            -1.0,
+            1.1,
+        ] {
+            let powers = to_host(&power(&row(&bases), exponent));
+            for (base, got) in bases.iter().zip(powers) {
+                let want = base.powf(exponent);
+                assert!(
+                    (got / want - 1.0).abs() < 2e-13,
+                    "{base}^{exponent}: {got} instead of {want}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn zero_to_a_fraction_is_zero() {
+        let powers = to_host(&power_of_ratio(row(&[0.0, 4.0]), 0.5));
+        assert_eq!(powers, [0.0, 2.0]);
+    }
+
+    #[test]
+    fn the_floor_binds_below_and_silences_derivatives() {
+        let floored = Floored::new(row(&[0.0, 1e-200, 1.0]), 1e-150);
+        assert_eq!(to_host(&floored.value), [1e-150, 1e-150, 1.0]);
+        let slope = floored.silence(row(&[f64::INFINITY, f64::NAN, 3.0]));
+        assert_eq!(to_host(&slope), [0.0, 0.0, 3.0]);
+    }
+}

@@ -1,0 +1,57 @@
+//! The ℓ1 norm: the paper's penalty.
+
+use burn::tensor::Tensor;
+
+use super::{Penalty, constant_like};
+use crate::split::{MajoriserPowers, Split};
+
+/// `r(w) = Σ_k w_k`, with `p⁺ = 1` and `p⁻ = 0`.
+///
+/// On nonnegative factors the ℓ1 norm is linear, so its split does not depend on
+/// w. With KL and equal row sums h of H it only rescales,
+/// `w(λ) = w(0) / (1 + λ/h)`: it cannot change which entries are zero.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct L1;
+
+impl Penalty for L1 {
+    fn name(&self) -> String {
+        "l1".into()
+    }
+
+    fn value(&self, w: &Tensor<2>) -> Tensor<2> {
+        w.clone().sum_dim(1)
+    }
+
+    fn split(&self, w: &Tensor<2>) -> Split {
+        Split {
+            positive: constant_like(w, 1.0),
+            negative: constant_like(w, 0.0),
+        }
+    }
+
+    fn tangent(&self, w: &Tensor<2>, _direction: &Tensor<2>) -> Option<Split> {
+        Some(Split {
+            positive: constant_like(w, 0.0),
+            negative: constant_like(w, 0.0),
+        })
+    }
+
+    fn cotangent(&self, w: &Tensor<2>, _parts: &Split) -> Option<Tensor<2>> {
+        Some(constant_like(w, 0.0))
+    }
+
+    fn majoriser_powers(&self) -> Option<MajoriserPowers> {
+        Some(MajoriserPowers {
+            growing: 0.0,
+            decaying: 0.0,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn bench() {
+        super::super::tests::bench(&super::L1, |rows, i| rows[i].iter().sum());
+    }
+}

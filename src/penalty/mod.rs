@@ -1,0 +1,327 @@
+//! What a factor should look like: penalties of its rows, and how they add up.
+//!
+//! | name | type | r(w_i) | use |
+//! |---|---|---|---|
+//! | `l1` | [`L1`] | Σ w | sparsity (the paper) |
+//! | `l2` | [`SquaredL2`] | ½ Σ w² | small, even factors |
+//! | `group` | [`Group`] | ‖w‖₂ | whole rows to zero |
+//! | `l21` | [`SquaredL1`] | (Σ w)² | one component per row |
+//! | `hoyer` | [`Hoyer`] | ‖w‖₁ / ‖w‖₂ | sparsity that ignores scale |
+//! | `smooth` | [`Smooth`] | differences to the neighbouring rows | signals, spectra |
+//! | `none` | [`NoPenalty`] | 0 | baselines |
+//!
+//! # A penalty of your own
+//! Implement [`Penalty`]: value and split gradient are enough for reverse mode;
+//! [`Penalty::tangent`] adds forward and implicit mode,
+//! [`Penalty::cotangent`] the adjoint mode.
+//!
+//! ```
+//! use altbi::{Beta, Penalty, Precision, Problem, Split};
+//! use burn::tensor::Tensor;
+//!
+//! /// r(w) = Σ log(1 + w / ε): sparser than ℓ1.
+//! #[derive(Debug)]
+//! struct Logarithm {
+//!     epsilon: f64,
+//! }
+//!
+//! impl Penalty for Logarithm {
+//!     fn name(&self) -> String {
+//!         "logarithm".into()
+//!     }
+//!     fn value(&self, w: &Tensor<2>) -> Tensor<2> {
+//!         (w.clone() / self.epsilon).log1p().sum_dim(1)
+//!     }
+//!     fn split(&self, w: &Tensor<2>) -> Split {
+//!         Split { positive: (w.clone() + self.epsilon).recip(), negative: w.zeros_like() }
+//!     }
+//! }
+//!
+//! let x = ndarray::array![[1.0, 0.5, 2.0], [0.2, 3.0, 1.0]];
+//! let problem = Problem::new(&x, Precision::F64)?;
+//! altbi::check(&problem, Beta::KL, Logarithm { epsilon: 0.1 })?.assert_consistent();
+//! # Ok::<(), altbi::Error>(())
+//! ```
+
+mod group;
+mod hoyer;
+mod l1;
+mod none;
+mod smooth;
+mod squared_l1;
+mod squared_l2;
+mod term;
+
+use std::fmt::Debug;
+use std::sync::Arc;
+
+use burn::tensor::Tensor;
+
+pub use group::Group;
+pub use hoyer::Hoyer;
+pub use l1::L1;
+pub use none::NoPenalty;
+pub use smooth::Smooth;
+pub use squared_l1::SquaredL1;
+pub use squared_l2::SquaredL2;
+pub use term::{PenaltyTerm, Weight};
+
+use crate::error::{Error, Result};
+use crate::split::{MajoriserPowers, Split};
+
+/// A penalty r of the rows of a factor, to be weighted by λ.
+///
+/// Implementations use differentiable tensor operations only. They should be
+/// finite on rows of zeros (`0/0 = 0`).
+///
+/// # Shapes
+/// `w` is n×r, one penalised row per row.
+pub trait Penalty: Debug + Send + Sync {
+    /// The name that summaries and errors use.
+    fn name(&self) -> String;
+
+    /// `r(w_i)` of each row: n×1.
+    fn value(&self, w: &Tensor<2>) -> Tensor<2>;
+
+    /// `∂/∂w` of `Σ_i r(w_i)` as a difference of nonnegative parts, each n×r or
+    /// broadcasting to it.
+    fn split(&self, w: &Tensor<2>) -> Split;
+
+    /// The hand-written derivative of [`split`](Penalty::split) in a direction
+    /// (n×r). Without it forward and implicit mode refuse by name.
+    fn tangent(&self, w: &Tensor<2>, direction: &Tensor<2>) -> Option<Split> {
+        let _ = (w, direction);
+        None
+    }
+
+    /// The transpose of [`tangent`](Penalty::tangent): for cotangents of the two
+    /// parts (n×r each), the cotangent of w,
+    /// `(∂p⁺/∂w)ᵀ p̄⁺ + (∂p⁻/∂w)ᵀ p̄⁻`. Without it the adjoint mode refuses.
+    fn cotangent(&self, w: &Tensor<2>, parts: &Split) -> Option<Tensor<2>> {
+        let _ = (w, parts);
+        None
+    }
+
+    /// A penalty that ties rows together answers with its weighted forms here;
+    /// then rows are not independent, and no mode may treat them as if they were.
+    fn coupling(&self) -> Option<&dyn Coupling> {
+        None
+    }
+
+    /// How its majoriser grows; `None` where no monotone update is known.
+    fn majoriser_powers(&self) -> Option<MajoriserPowers> {
+        None
+    }
+}
+
+/// The weighted forms of a penalty that couples rows.
+///
+/// When rows are coupled and each has its own λ_i, the gradient of
+/// `Σ_i λ_i r_i(W)` is not `λ_i` times an unweighted gradient: row i's gradient
+/// involves its neighbours' weights too. Such penalties therefore state all
+/// forms with the weights inside. Each is linear in the weights.
+///
+/// # Shapes
+/// `w` is n×r; `weight` broadcasts to it.
+pub trait Coupling: Debug {
+    /// The gradient of `Σ_i λ_i r_i(W)` in nonnegative parts, n×r each.
+    fn weighted_split(&self, w: &Tensor<2>, weight: &Tensor<2>) -> Split;
+
+    /// Its derivative in a direction of w.
+    fn weighted_tangent(
+        &self,
+        w: &Tensor<2>,
+        weight: &Tensor<2>,
+        direction: &Tensor<2>,
+    ) -> Option<Split> {
+        let _ = (w, weight, direction);
+        None
+    }
+
+    /// The transpose of [`weighted_tangent`](Coupling::weighted_tangent).
+    fn weighted_cotangent(
+        &self,
+        w: &Tensor<2>,
+        weight: &Tensor<2>,
+        parts: &Split,
+    ) -> Option<Tensor<2>> {
+        let _ = (w, weight, parts);
+        None
+    }
+
+    /// The cotangent of the weights, n×r: the transpose of `weight ↦
+    /// weighted_split(w, weight)`.
+    fn weight_cotangent(&self, w: &Tensor<2>, parts: &Split) -> Option<Tensor<2>> {
+        let _ = (w, parts);
+        None
+    }
+}
+
+/// Plug-ins are shared between a solver and its bunches.
+impl<P: Penalty + ?Sized> Penalty for Arc<P> {
+    fn name(&self) -> String {
+        (**self).name()
+    }
+    fn value(&self, w: &Tensor<2>) -> Tensor<2> {
+        (**self).value(w)
+    }
+    fn split(&self, w: &Tensor<2>) -> Split {
+        (**self).split(w)
+    }
+    fn tangent(&self, w: &Tensor<2>, direction: &Tensor<2>) -> Option<Split> {
+        (**self).tangent(w, direction)
+    }
+    fn cotangent(&self, w: &Tensor<2>, parts: &Split) -> Option<Tensor<2>> {
+        (**self).cotangent(w, parts)
+    }
+    fn coupling(&self) -> Option<&dyn Coupling> {
+        (**self).coupling()
+    }
+    fn majoriser_powers(&self) -> Option<MajoriserPowers> {
+        (**self).majoriser_powers()
+    }
+}
+
+/// The names that [`by_name`] knows.
+pub const NAMES: &str = "l1, l2, group, l21, hoyer, smooth, none";
+
+/// A built-in penalty by its name on the command line.
+///
+/// # Errors
+/// [`Error::UnknownName`] for a name that is not in [`NAMES`].
+pub fn by_name(name: &str) -> Result<Arc<dyn Penalty>> {
+    Ok(match name {
+        "l1" => Arc::new(L1),
+        "l2" => Arc::new(SquaredL2),
+        "group" => Arc::new(Group),
+        "l21" => Arc::new(SquaredL1),
+        "hoyer" => Arc::new(Hoyer),
+        "smooth" => Arc::new(Smooth),
+        "none" => Arc::new(NoPenalty),
+        _ => {
+            return Err(Error::UnknownName {
+                kind: "penalty",
+                name: name.into(),
+                known: NAMES,
+            });
+        }
+    })
+}
+
+/// A 1×1 tensor of zeros or ones beside `w`, for parts that are the same
+/// everywhere.
+fn constant_like(w: &Tensor<2>, value: f64) -> Tensor<2> {
+    Tensor::full([1, 1], value, (&w.device(), w.dtype()))
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    //! One test bench for every penalty: its value against a plain loop, its
+    //! split against the value's differences, its tangent against the split's,
+    //! and its cotangent against the tangent.
+
+    use super::*;
+    use crate::device::Device;
+    use crate::numerics::{Precision, to_host};
+
+    const SHAPE: [usize; 2] = [4, 3];
+    const W: [f64; 12] = [0.3, 1.2, 0.7, 0.0, 0.4, 2.0, 1.1, 0.9, 0.05, 0.6, 0.6, 0.2];
+    const DIRECTION: [f64; 12] = [
+        0.5, -1.0, 0.3, 0.2, -0.4, 0.1, -0.7, 0.9, 0.8, -0.2, 0.6, -0.3,
+    ];
+    const COTANGENT: [f64; 12] = [
+        -0.1, 0.4, 0.9, -0.5, 0.3, 0.2, 0.8, -0.6, 0.1, 0.7, -0.9, 0.25,
+    ];
+
+    fn matrix(values: &[f64]) -> Tensor<2> {
+        Device::default().tensor(values.to_vec(), SHAPE, Precision::F64)
+    }
+
+    fn full(tensor: Tensor<2>) -> Vec<f64> {
+        to_host(&tensor.expand(SHAPE))
+    }
+
+    fn shifted(step: f64) -> Tensor<2> {
+        let values: Vec<f64> = (0..12).map(|i| W[i] + step * DIRECTION[i]).collect();
+        matrix(&values)
+    }
+
+    fn dot(a: &[f64], b: &[f64]) -> f64 {
+        a.iter().zip(b).map(|(a, b)| a * b).sum()
+    }
+
+    /// Runs the bench; `value` is the plain-loop value of one row of W, given all
+    /// rows and the row's index.
+    pub fn bench(penalty: &dyn Penalty, value: impl Fn(&[[f64; 3]; 4], usize) -> f64) {
+        let rows: [[f64; 3]; 4] = std::array::from_fn(|i| std::array::from_fn(|k| W[3 * i + k]));
+        let values = to_host(&penalty.value(&matrix(&W)));
+        for (i, got) in values.iter().enumerate() {
+            let want = value(&rows, i);
+            assert!((got - want).abs() < 1e-14, "row {i}: {got} {want}");
+        }
+
+        let parts = |w: &Tensor<2>| match penalty.coupling() {
+            Some(coupling) => coupling.weighted_split(w, &constant_like(w, 1.0)),
+            None => penalty.split(w),
+        };
+        let here = parts(&matrix(&W));
+        let (positive, negative) = (full(here.positive), full(here.negative));
+        assert!(positive.iter().chain(&negative).all(|part| *part >= 0.0));
+        let gradient: Vec<f64> = (0..12).map(|i| positive[i] - negative[i]).collect();
+        let step = 1e-6;
+        let total = |step: f64| to_host(&penalty.value(&shifted(step))).iter().sum::<f64>();
+        let numeric = (total(step) - total(-step)) / (2.0 * step);
+        assert!((dot(&gradient, &DIRECTION) - numeric).abs() < 1e-8);
+
+        let direction = matrix(&DIRECTION);
+        let tangent = match penalty.coupling() {
+            Some(c) => c.weighted_tangent(&matrix(&W), &constant_like(&direction, 1.0), &direction),
+            None => penalty.tangent(&matrix(&W), &direction),
+        }
+        .expect("built-in penalties have tangents");
+        let tangent = [full(tangent.positive), full(tangent.negative)];
+        let (up, down) = (parts(&shifted(step)), parts(&shifted(-step)));
+        let up = [full(up.positive), full(up.negative)];
+        let down = [full(down.positive), full(down.negative)];
+        for part in 0..2 {
+            for i in 0..12 {
+                let numeric = (up[part][i] - down[part][i]) / (2.0 * step);
+                assert!((tangent[part][i] - numeric).abs() < 1e-7, "{part} {i}");
+            }
+        }
+
+        let reversed: Vec<f64> = COTANGENT.iter().rev().copied().collect();
+        let cotangents = Split {
+            positive: matrix(&COTANGENT),
+            negative: matrix(&reversed),
+        };
+        let pulled = match penalty.coupling() {
+            Some(c) => {
+                c.weighted_cotangent(&matrix(&W), &constant_like(&direction, 1.0), &cotangents)
+            }
+            None => penalty.cotangent(&matrix(&W), &cotangents),
+        }
+        .expect("built-in penalties have cotangents");
+        let forward = dot(&tangent[0], &COTANGENT) + dot(&tangent[1], &reversed);
+        let backward = dot(&full(pulled), &DIRECTION);
+        assert!((forward - backward).abs() < 1e-13, "{forward} {backward}");
+
+        let zeros = matrix(&[0.0; 12]);
+        let at_zero = parts(&zeros);
+        assert!(
+            full(at_zero.positive)
+                .iter()
+                .all(|part| part.is_finite() && *part >= 0.0)
+        );
+        assert!(full(at_zero.negative).iter().all(|part| part.is_finite()));
+        assert!(to_host(&penalty.value(&zeros)).iter().all(|r| *r == 0.0));
+    }
+
+    #[test]
+    fn every_name_leads_to_the_penalty_of_that_name() {
+        for name in NAMES.split(", ") {
+            assert_eq!(by_name(name).unwrap().name(), name);
+        }
+        assert!(matches!(by_name("L1"), Err(Error::UnknownName { .. })));
+    }
+}

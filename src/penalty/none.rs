@@ -1,0 +1,50 @@
+//! No penalty: the baselines' choice, and a zero in every test matrix.
+
+use burn::tensor::Tensor;
+
+use super::{Penalty, constant_like};
+use crate::split::{MajoriserPowers, Split};
+
+/// `r(w) = 0`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NoPenalty;
+
+impl Penalty for NoPenalty {
+    fn name(&self) -> String {
+        "none".into()
+    }
+
+    fn value(&self, w: &Tensor<2>) -> Tensor<2> {
+        w.clone().slice([0..w.dims()[0], 0..1]).zeros_like()
+    }
+
+    fn split(&self, w: &Tensor<2>) -> Split {
+        Split {
+            positive: constant_like(w, 0.0),
+            negative: constant_like(w, 0.0),
+        }
+    }
+
+    fn tangent(&self, w: &Tensor<2>, _direction: &Tensor<2>) -> Option<Split> {
+        Some(self.split(w))
+    }
+
+    fn cotangent(&self, w: &Tensor<2>, _parts: &Split) -> Option<Tensor<2>> {
+        Some(constant_like(w, 0.0))
+    }
+
+    fn majoriser_powers(&self) -> Option<MajoriserPowers> {
+        Some(MajoriserPowers {
+            growing: 0.0,
+            decaying: 0.0,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn bench() {
+        super::super::tests::bench(&super::NoPenalty, |_, _| 0.0);
+    }
+}

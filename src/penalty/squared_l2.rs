@@ -1,0 +1,58 @@
+//! The squared ℓ2 norm, with the half that makes its gradient w.
+
+use burn::tensor::Tensor;
+
+use super::{Penalty, constant_like};
+use crate::split::{MajoriserPowers, Split};
+
+/// `r(w) = ½ Σ_k w_k²`, with `p⁺ = w` and `p⁻ = 0`.
+///
+/// The paper asks for a linear r, which excludes this one; it works all the same.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SquaredL2;
+
+impl Penalty for SquaredL2 {
+    fn name(&self) -> String {
+        "l2".into()
+    }
+
+    fn value(&self, w: &Tensor<2>) -> Tensor<2> {
+        w.clone().square().sum_dim(1) * 0.5
+    }
+
+    fn split(&self, w: &Tensor<2>) -> Split {
+        Split {
+            positive: w.clone(),
+            negative: constant_like(w, 0.0),
+        }
+    }
+
+    fn tangent(&self, w: &Tensor<2>, direction: &Tensor<2>) -> Option<Split> {
+        Some(Split {
+            positive: direction.clone(),
+            negative: constant_like(w, 0.0),
+        })
+    }
+
+    fn cotangent(&self, _w: &Tensor<2>, parts: &Split) -> Option<Tensor<2>> {
+        Some(parts.positive.clone())
+    }
+
+    /// `r(u ⊙ w)` grows with u², so its derivative with u.
+    fn majoriser_powers(&self) -> Option<MajoriserPowers> {
+        Some(MajoriserPowers {
+            growing: 1.0,
+            decaying: 0.0,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn bench() {
+        super::super::tests::bench(&super::SquaredL2, |rows, i| {
+            0.5 * rows[i].iter().map(|w| w * w).sum::<f64>()
+        });
+    }
+}

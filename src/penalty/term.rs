@@ -1,0 +1,147 @@
+//! A penalty with its weight, and lists of them.
+
+use std::fmt;
+use std::sync::Arc;
+
+use burn::tensor::Tensor;
+
+use super::{Penalty, constant_like};
+use crate::error::{Error, Result};
+use crate::split::Split;
+
+/// Where a term's weight comes from.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Weight {
+    /// It is λ, the weight that AltBi tunes.
+    Tuned,
+    /// The same number for every row, never tuned.
+    Fixed(f64),
+}
+
+/// One summand `Σ_i λ_i r(w_i)` of the penalised objective.
+///
+/// Penalties add up: a [`Rule`](crate::update::Rule) holds a list of terms. One
+/// of them is tuned, the others keep their weights.
+#[derive(Clone)]
+pub struct PenaltyTerm {
+    /// What is penalised.
+    pub penalty: Arc<dyn Penalty>,
+    /// How much.
+    pub weight: Weight,
+}
+
+impl fmt::Debug for PenaltyTerm {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{:?} × {}", self.weight, self.penalty.name())
+    }
+}
+
+impl PenaltyTerm {
+    /// A term whose weight is tuned.
+    pub fn tuned(penalty: impl Penalty + 'static) -> Self {
+        Self {
+            penalty: Arc::new(penalty),
+            weight: Weight::Tuned,
+        }
+    }
+
+    /// A term whose weight stays as it is.
+    ///
+    /// # Errors
+    /// [`Error::Setting`] for a weight that is negative or not finite.
+    pub fn fixed(penalty: impl Penalty + 'static, weight: f64) -> Result<Self> {
+        if !(weight.is_finite() && weight >= 0.0) {
+            return Err(Error::Setting {
+                setting: "the weight of a penalty",
+                value: weight,
+                range: "a finite number ≥ 0",
+            });
+        }
+        Ok(Self {
+            penalty: Arc::new(penalty),
+            weight: Weight::Fixed(weight),
+        })
+    }
+
+    /// Whether λ is this term's weight.
+    pub fn is_tuned(&self) -> bool {
+        self.weight == Weight::Tuned
+    }
+
+    fn weight(&self, lambda: &Tensor<2>) -> Tensor<2> {
+        match self.weight {
+            Weight::Tuned => lambda.clone(),
+            Weight::Fixed(value) => constant_like(lambda, value),
+        }
+    }
+
+    /// `λ_i r(w_i)`: n×1.
+    pub fn weighted_value(&self, w: &Tensor<2>, lambda: &Tensor<2>) -> Tensor<2> {
+        self.penalty.value(w) * self.weight(lambda)
+    }
+
+    /// The weighted split gradient, broadcasting to n×r.
+    pub fn weighted_split(&self, w: &Tensor<2>, lambda: &Tensor<2>) -> Split {
+        self.split_with(w, &self.weight(lambda))
+    }
+
+    fn split_with(&self, w: &Tensor<2>, weight: &Tensor<2>) -> Split {
+        match self.penalty.coupling() {
+            Some(coupling) => coupling.weighted_split(w, weight),
+            None => self.penalty.split(w).scaled(weight),
+        }
+    }
+
+    /// The derivative of [`weighted_split`](Self::weighted_split) when w moves
+    /// along `direction` and λ along `lambda_direction`; `None` without a
+    /// tangent.
+    pub(crate) fn tangent(
+        &self,
+        w: &Tensor<2>,
+        lambda: &Tensor<2>,
+        direction: &Tensor<2>,
+        lambda_direction: &Tensor<2>,
+    ) -> Option<Split> {
+        let weight = self.weight(lambda);
+        let through_w = match self.penalty.coupling() {
+            Some(coupling) => coupling.weighted_tangent(w, &weight, direction)?,
+            None => self.penalty.tangent(w, direction)?.scaled(&weight),
+        };
+        Some(if self.is_tuned() {
+            through_w.plus(self.split_with(w, lambda_direction))
+        } else {
+            through_w
+        })
+    }
+
+    /// The cotangents of w (n×r) and of λ (n×r, to be summed to λ's shape) for
+    /// cotangents of the weighted parts; `None` without a cotangent.
+    pub(crate) fn cotangent(
+        &self,
+        w: &Tensor<2>,
+        lambda: &Tensor<2>,
+        parts: &Split,
+    ) -> Option<(Tensor<2>, Option<Tensor<2>>)> {
+        let weight = self.weight(lambda);
+        match self.penalty.coupling() {
+            Some(coupling) => {
+                let of_w = coupling.weighted_cotangent(w, &weight, parts)?;
+                let of_weight = if self.is_tuned() {
+                    Some(coupling.weight_cotangent(w, parts)?)
+                } else {
+                    None
+                };
+                Some((of_w, of_weight))
+            }
+            None => {
+                let of_w = self.penalty.cotangent(w, &parts.clone().scaled(&weight))?;
+                let of_weight = self.is_tuned().then(|| {
+                    let split = self.penalty.split(w);
+                    split.positive * parts.positive.clone()
+                        + split.negative * parts.negative.clone()
+                });
+                Some((of_w, of_weight))
+            }
+        }
+    }
+}

@@ -1,0 +1,455 @@
+//! The one door from host data to tensors: a checked X with its weights.
+
+use std::ops::Range;
+
+use burn::tensor::Tensor;
+use ndarray::Array2;
+
+use crate::device::Device;
+use crate::divergence::Divergence;
+use crate::error::{Error, Result};
+use crate::numerics::{Precision, to_host};
+
+/// Anything that altbi can read as a matrix of 64-bit floats: an
+/// [`ndarray::Array2`] of `f64` or `f32`, a Burn [`Tensor`] of two dimensions
+/// (any device, on or off the tape), or a slice in row order with its shape.
+///
+/// ```
+/// use altbi::ToMatrix;
+/// let slice = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0];
+/// assert_eq!((&slice[..], [2, 3]).to_matrix()?[[1, 0]], 4.0);
+/// # Ok::<(), altbi::Error>(())
+/// ```
+pub trait ToMatrix {
+    /// The values, copied.
+    ///
+    /// # Errors
+    /// [`Error::SliceLength`] for a slice that does not fill its shape.
+    fn to_matrix(&self) -> Result<Array2<f64>>;
+}
+
+impl ToMatrix for Array2<f64> {
+    fn to_matrix(&self) -> Result<Array2<f64>> {
+        Ok(self.clone())
+    }
+}
+
+impl ToMatrix for Array2<f32> {
+    fn to_matrix(&self) -> Result<Array2<f64>> {
+        Ok(self.mapv(f64::from))
+    }
+}
+
+impl ToMatrix for Tensor<2> {
+    fn to_matrix(&self) -> Result<Array2<f64>> {
+        Ok(Array2::from_shape_vec(self.dims(), to_host(self))
+            .expect("a tensor has as many entries as its shape says"))
+    }
+}
+
+impl ToMatrix for (&[f64], [usize; 2]) {
+    fn to_matrix(&self) -> Result<Array2<f64>> {
+        let (values, [rows, columns]) = *self;
+        Array2::from_shape_vec([rows, columns], values.to_vec()).map_err(|_| Error::SliceLength {
+            rows,
+            columns,
+            length: values.len(),
+        })
+    }
+}
+
+/// X and its weights as tensors, as one factor's update sees them.
+///
+/// # Shapes
+/// All n×m, or all m×n where H is the factor being updated.
+#[derive(Debug, Clone)]
+pub struct Observed {
+    /// The data.
+    pub x: Tensor<2>,
+    /// M: weights of the entries in updates and in the training divergence.
+    pub mask: Option<Tensor<2>>,
+    /// M': weights of the entries in a held-out outer error.
+    pub held_out: Option<Tensor<2>>,
+}
+
+impl Observed {
+    fn map(&self, f: impl Fn(&Tensor<2>) -> Tensor<2>) -> Self {
+        Self {
+            x: f(&self.x),
+            mask: self.mask.as_ref().map(&f),
+            held_out: self.held_out.as_ref().map(&f),
+        }
+    }
+
+    /// A block of rows.
+    pub(crate) fn rows(&self, rows: Range<usize>) -> Self {
+        let columns = self.x.dims()[1];
+        self.map(|tensor| tensor.clone().slice([rows.clone(), 0..columns]))
+    }
+
+    /// The same data as constants on the tape.
+    pub(crate) fn on_tape(&self) -> Self {
+        self.map(|tensor| tensor.clone().autodiff())
+    }
+}
+
+/// A checked nonnegative matrix, with optional weights, on a device.
+///
+/// Making one is the only way from host data to tensors, so everything behind it
+/// may rely on: at least one row and column, every observed entry finite and
+/// nonnegative, not all zero, weights finite and nonnegative, no row or column
+/// without an observed entry. Entries below the precision's
+/// [floor](Precision::floor) are stored as 0.
+#[derive(Debug, Clone)]
+pub struct Problem {
+    x: Array2<f64>,
+    mask: Option<Array2<f64>>,
+    precision: Precision,
+    device: Device,
+    /// For updates of W.
+    rows: Observed,
+    /// The transposed data, for updates of H: laid out once, not per iteration.
+    columns: Observed,
+}
+
+impl Problem {
+    /// A problem where every entry counts once.
+    ///
+    /// # Errors
+    /// [`Error::EmptyMatrix`], [`Error::NotFiniteEntry`],
+    /// [`Error::NegativeEntry`] or [`Error::AllZero`], naming the first
+    /// offending entry.
+    ///
+    /// # Shapes
+    /// `x` is n×m.
+    pub fn new(x: &(impl ToMatrix + ?Sized), precision: Precision) -> Result<Self> {
+        Self::checked(x.to_matrix()?, None, None, precision)
+    }
+
+    /// The same problem with a weight in [0, ∞) for each entry: 0 for a missing
+    /// one, whose value (NaN, say) then does not matter.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new), for the observed entries; [`Error::Shape`] for
+    /// weights of another shape; [`Error::UnobservedRow`] and
+    /// [`Error::UnobservedColumn`].
+    ///
+    /// # Shapes
+    /// `x` and `mask` are n×m.
+    pub fn masked(
+        x: &(impl ToMatrix + ?Sized),
+        mask: &(impl ToMatrix + ?Sized),
+        precision: Precision,
+    ) -> Result<Self> {
+        Self::checked(x.to_matrix()?, Some(mask.to_matrix()?), None, precision)
+    }
+
+    /// The same problem with further weights, for a [held-out](crate::HeldOut)
+    /// outer error. They are independent of the mask; entries to be truly unseen
+    /// by the updates have mask 0.
+    ///
+    /// # Errors
+    /// As [`masked`](Self::masked), where an entry with a held-out weight counts
+    /// as observed.
+    ///
+    /// # Shapes
+    /// All n×m.
+    pub fn held_out(
+        x: &(impl ToMatrix + ?Sized),
+        mask: &(impl ToMatrix + ?Sized),
+        held_out: &(impl ToMatrix + ?Sized),
+        precision: Precision,
+    ) -> Result<Self> {
+        let (mask, held_out) = (mask.to_matrix()?, held_out.to_matrix()?);
+        Self::checked(x.to_matrix()?, Some(mask), Some(held_out), precision)
+    }
+
+    fn checked(
+        mut x: Array2<f64>,
+        mask: Option<Array2<f64>>,
+        held_out: Option<Array2<f64>>,
+        precision: Precision,
+    ) -> Result<Self> {
+        let (rows, columns) = x.dim();
+        if rows == 0 || columns == 0 {
+            return Err(Error::EmptyMatrix {
+                what: "X",
+                rows,
+                columns,
+            });
+        }
+        for (what, weights) in [("the mask", &mask), ("the held-out weights", &held_out)] {
+            if let Some(weights) = weights {
+                check_shape(what, weights, [rows, columns])?;
+                check_nonnegative(what, weights)?;
+            }
+        }
+        if let Some(mask) = &mask {
+            if let Some(row) = mask.rows().into_iter().position(|row| row.sum() == 0.0) {
+                return Err(Error::UnobservedRow { row });
+            }
+            let empty = mask.columns().into_iter().position(|c| c.sum() == 0.0);
+            if let Some(column) = empty {
+                return Err(Error::UnobservedColumn { column });
+            }
+        }
+        let needed = |index: (usize, usize)| {
+            let weighs = |weights: &Array2<f64>| weights[index] > 0.0;
+            mask.as_ref().is_none_or(weighs) || held_out.as_ref().is_some_and(weighs)
+        };
+        let floor = precision.floor();
+        for (index, value) in x.indexed_iter_mut() {
+            if !needed(index) && !(value.is_finite() && *value >= floor) {
+                *value = UNOBSERVED;
+            } else if *value >= 0.0 && *value < floor {
+                *value = 0.0;
+            }
+        }
+        check_nonnegative("X", &x)?;
+        if !x.indexed_iter().any(|(index, x)| *x > 0.0 && needed(index)) {
+            return Err(Error::AllZero {
+                rows,
+                columns,
+                floor,
+            });
+        }
+        let device = Device::default();
+        let tensor = |matrix: &Array2<f64>| {
+            let shape = [matrix.nrows(), matrix.ncols()];
+            device.tensor(matrix.iter().copied().collect(), shape, precision)
+        };
+        let transposed = |matrix: &Array2<f64>| {
+            let shape = [matrix.ncols(), matrix.nrows()];
+            device.tensor(matrix.t().iter().copied().collect(), shape, precision)
+        };
+        Ok(Self {
+            rows: Observed {
+                x: tensor(&x),
+                mask: mask.as_ref().map(tensor),
+                held_out: held_out.as_ref().map(tensor),
+            },
+            columns: Observed {
+                x: transposed(&x),
+                mask: mask.as_ref().map(transposed),
+                held_out: held_out.as_ref().map(transposed),
+            },
+            x,
+            mask,
+            precision,
+            device,
+        })
+    }
+
+    /// Refuses observed entries outside a divergence's domain.
+    ///
+    /// # Errors
+    /// [`Error::OutsideDomain`] with the first such entry.
+    pub fn check_domain(&self, divergence: &dyn Divergence) -> Result<()> {
+        match self
+            .x
+            .indexed_iter()
+            .find(|(_, x)| !divergence.accepts(**x))
+        {
+            None => Ok(()),
+            Some(((row, column), &value)) => Err(Error::OutsideDomain {
+                divergence: divergence.name(),
+                condition: divergence.condition(),
+                row,
+                column,
+                value,
+            }),
+        }
+    }
+
+    /// (n, m).
+    pub fn shape(&self) -> [usize; 2] {
+        [self.x.nrows(), self.x.ncols()]
+    }
+
+    /// The data as it is stored.
+    pub fn x(&self) -> &Array2<f64> {
+        &self.x
+    }
+
+    /// The weights, if any.
+    pub fn mask(&self) -> Option<&Array2<f64>> {
+        self.mask.as_ref()
+    }
+
+    /// The precision of its tensors.
+    pub fn precision(&self) -> Precision {
+        self.precision
+    }
+
+    /// The device of its tensors.
+    pub fn device(&self) -> &Device {
+        &self.device
+    }
+
+    /// The data as updates of W see it: n×m.
+    pub fn rows(&self) -> &Observed {
+        &self.rows
+    }
+
+    /// The data as updates of H see it: m×n.
+    pub fn columns(&self) -> &Observed {
+        &self.columns
+    }
+
+    /// A checked nonnegative matrix (a factor, a λ) as a tensor beside X.
+    ///
+    /// # Errors
+    /// [`Error::Shape`], [`Error::NegativeEntry`] or [`Error::NotFiniteEntry`],
+    /// in the name of `what`.
+    pub fn tensor(
+        &self,
+        what: &'static str,
+        matrix: &(impl ToMatrix + ?Sized),
+        shape: [usize; 2],
+    ) -> Result<Tensor<2>> {
+        let matrix = matrix.to_matrix()?;
+        check_shape(what, &matrix, shape)?;
+        check_nonnegative(what, &matrix)?;
+        let values = matrix.iter().copied().collect();
+        Ok(self.device.tensor(values, shape, self.precision))
+    }
+}
+
+/// What an entry without any weight is stored as where it is missing or zero: a
+/// number in every divergence's domain, since 0 · ∞ would not be 0.
+const UNOBSERVED: f64 = 1.0;
+
+fn check_shape(what: &'static str, matrix: &Array2<f64>, expected: [usize; 2]) -> Result<()> {
+    let found = [matrix.nrows(), matrix.ncols()];
+    if found == expected {
+        Ok(())
+    } else {
+        Err(Error::Shape {
+            what,
+            expected,
+            found,
+        })
+    }
+}
+
+fn check_nonnegative(what: &'static str, matrix: &Array2<f64>) -> Result<()> {
+    for ((row, column), &value) in matrix.indexed_iter() {
+        if !value.is_finite() {
+            return Err(Error::NotFiniteEntry {
+                what,
+                row,
+                column,
+                value,
+            });
+        }
+        if value < 0.0 {
+            return Err(Error::NegativeEntry {
+                what,
+                row,
+                column,
+                value,
+            });
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::divergence::Beta;
+    use ndarray::array;
+
+    fn problem(x: Array2<f64>) -> Result<Problem> {
+        Problem::new(&x, Precision::F64)
+    }
+
+    #[test]
+    fn the_first_offending_entry_is_named() {
+        let negative = problem(array![[1.0, 2.0], [3.0, -4.0]]);
+        assert!(matches!(
+            negative,
+            Err(Error::NegativeEntry { row: 1, column: 1, value, .. }) if value == -4.0
+        ));
+        for bad in [f64::NAN, f64::INFINITY] {
+            let found = problem(array![[1.0, bad], [bad, 1.0]]);
+            assert!(matches!(
+                found,
+                Err(Error::NotFiniteEntry {
+                    row: 0,
+                    column: 1,
+                    ..
+                })
+            ));
+        }
+        let empty = problem(Array2::zeros((0, 3)));
+        assert!(matches!(empty, Err(Error::EmptyMatrix { columns: 3, .. })));
+        let zeros = problem(array![[0.0, 1e-323]]);
+        assert!(matches!(zeros, Err(Error::AllZero { rows: 1, .. })));
+    }
+
+    #[test]
+    fn itakura_saito_names_the_first_zero_unless_it_is_masked() {
+        let x = array![[1.0, 2.0], [1e-323, 3.0]];
+        let found = problem(x.clone()).unwrap().check_domain(&Beta(0.0));
+        assert!(matches!(
+            found,
+            Err(Error::OutsideDomain {
+                row: 1,
+                column: 0,
+                ..
+            })
+        ));
+        let mask = array![[1.0, 1.0], [0.0, 1.0]];
+        let masked = Problem::masked(&x, &mask, Precision::F64).unwrap();
+        assert!(masked.check_domain(&Beta(0.0)).is_ok());
+    }
+
+    #[test]
+    fn a_held_out_entry_keeps_its_value_and_must_have_one() {
+        let mask = array![[1.0, 0.0], [1.0, 1.0]];
+        let held_out = array![[0.0, 1.0], [0.0, 0.0]];
+        let x = |value| array![[1.0, value], [2.0, 3.0]];
+        let zero = Problem::held_out(&x(0.0), &mask, &held_out, Precision::F64).unwrap();
+        assert_eq!(zero.x()[[0, 1]], 0.0);
+        let missing = Problem::held_out(&x(f64::NAN), &mask, &held_out, Precision::F64);
+        assert!(matches!(
+            missing,
+            Err(Error::NotFiniteEntry {
+                row: 0,
+                column: 1,
+                ..
+            })
+        ));
+    }
+
+    #[test]
+    fn a_missing_value_needs_a_mask_that_says_so() {
+        let x = array![[1.0, f64::NAN], [2.0, 3.0]];
+        let mask = array![[1.0, 0.0], [0.5, 2.0]];
+        let masked = Problem::masked(&x, &mask, Precision::F64).unwrap();
+        assert!(masked.x().iter().all(|x| x.is_finite()));
+        let empty_row = array![[0.0, 0.0], [1.0, 1.0]];
+        let found = Problem::masked(&x, &empty_row, Precision::F64);
+        assert!(matches!(found, Err(Error::UnobservedRow { row: 0 })));
+        let empty_column = array![[1.0, 0.0], [1.0, 0.0]];
+        let found = Problem::masked(&x, &empty_column, Precision::F64);
+        assert!(matches!(found, Err(Error::UnobservedColumn { column: 1 })));
+        let wrong = array![[1.0, 0.0]];
+        let found = Problem::masked(&x, &wrong, Precision::F64);
+        assert!(matches!(found, Err(Error::Shape { found: [1, 2], .. })));
+    }
+
+    #[test]
+    fn every_entry_point_reads_the_same_matrix() {
+        let array = array![[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]];
+        let problem = problem(array.clone()).unwrap();
+        assert_eq!(problem.rows().x.to_matrix().unwrap(), array);
+        assert_eq!(problem.columns().x.to_matrix().unwrap(), array.t());
+        assert_eq!(array.mapv(|x| x as f32).to_matrix().unwrap(), array);
+        let slice = (array.as_slice().unwrap(), [2, 3]);
+        assert_eq!(slice.to_matrix().unwrap(), array);
+        let short = (&[1.0][..], [2, 3]).to_matrix();
+        assert!(matches!(short, Err(Error::SliceLength { length: 1, .. })));
+    }
+}

@@ -1,0 +1,78 @@
+//! A run in a dozen numbers.
+
+use serde::{Deserialize, Serialize};
+
+use crate::metrics::Recovery;
+use crate::solver::{Outcome, StopReason};
+
+/// The contents of `summary.json`, and what `--json` prints.
+///
+/// `settings` is whatever the run was configured with; the command passes its
+/// whole configuration.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Summary<Settings> {
+    /// The run's configuration.
+    pub settings: Settings,
+    /// The seed of its random start.
+    pub seed: u64,
+    /// SHA-256 of the data.
+    pub data_hash: String,
+    /// (n, m).
+    pub shape: [usize; 2],
+    /// Why it ended.
+    pub stop_reason: StopReason,
+    /// Outer iterations.
+    pub iterations: usize,
+    /// D(X, WH).
+    pub divergence: f64,
+    /// D plus the weighted penalty.
+    pub objective: f64,
+    /// D(X, WH) / D(X, mean of X).
+    pub relative_error: f64,
+    /// The paper's D₁ / Σ x log x.
+    pub paper_relative_error: f64,
+    /// Percent of W that is almost zero.
+    pub sparsity_w: f64,
+    /// Percent of H that is almost zero.
+    pub sparsity_h: f64,
+    /// Mean SIR of W in dB, where the truth is known.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub sir_w: Option<f64>,
+    /// Mean SIR of H in dB, where the truth is known.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub sir_h: Option<f64>,
+    /// Seconds in the solver.
+    pub seconds: f64,
+    /// The version of altbi.
+    pub version: String,
+}
+
+impl<Settings> Summary<Settings> {
+    /// Collects the numbers of an outcome.
+    pub fn new(
+        settings: Settings,
+        seed: u64,
+        data_hash: String,
+        outcome: &Outcome,
+        recovery: Option<&Recovery>,
+    ) -> Self {
+        Self {
+            settings,
+            seed,
+            data_hash,
+            shape: [outcome.w.nrows(), outcome.h.ncols()],
+            stop_reason: outcome.stop_reason,
+            iterations: outcome.iterations,
+            divergence: outcome.divergence,
+            objective: outcome.objective,
+            relative_error: outcome.relative_error,
+            paper_relative_error: outcome.paper_relative_error,
+            sparsity_w: outcome.sparsity_w,
+            sparsity_h: outcome.sparsity_h,
+            sir_w: recovery.map(Recovery::mean_w),
+            sir_h: recovery.map(Recovery::mean_h),
+            seconds: outcome.seconds,
+            version: env!("CARGO_PKG_VERSION").into(),
+        }
+    }
+}

@@ -1,0 +1,49 @@
+//! What is remembered of each iteration, as plain numbers.
+
+use serde::{Deserialize, Serialize};
+
+/// One row of a run's history. Iteration 0 is the start.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Record {
+    /// Outer iteration.
+    pub iteration: usize,
+    /// D(X, WH) over the observed entries, after the bunch.
+    pub divergence: f64,
+    /// D + Σ_i λ_i r(w_i), with the updated λ.
+    pub objective: f64,
+    /// E, the outer error.
+    pub outer_error: f64,
+    /// abs(D_k − D_{k−1}) / D_0; NaN at the start.
+    pub relative_change: f64,
+    /// Smallest λ_i.
+    pub lambda_min: f64,
+    /// Median λ_i.
+    pub lambda_median: f64,
+    /// Largest λ_i.
+    pub lambda_max: f64,
+    /// ‖dE/dλ‖₂; 0 where nothing is tuned, NaN at the start.
+    pub hypergradient_norm: f64,
+    /// Seconds since the start of the run.
+    pub seconds: f64,
+}
+
+/// The median of some numbers, none of them NaN.
+pub(super) fn median(values: &[f64]) -> f64 {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let middle = sorted.len() / 2;
+    if sorted.len() % 2 == 1 {
+        sorted[middle]
+    } else {
+        (sorted[middle - 1] + sorted[middle]) / 2.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn medians() {
+        assert_eq!(super::median(&[3.0, 1.0, 2.0]), 2.0);
+        assert_eq!(super::median(&[4.0, 1.0, 2.0, 3.0]), 2.5);
+    }
+}

@@ -1,0 +1,26 @@
+//! The outer loop: AltBi, and the baselines through the same code.
+//!
+//! [`Solver::step`] reads like the paper's pseudocode:
+//!
+//! 1. one multiplicative update of H;
+//! 2. optionally, rescale the factors;
+//! 3. the bunch: T updates of W with H and λ fixed;
+//! 4. the hypergradient of the outer error through the bunch;
+//! 5. the projected λ step;
+//! 6. a record, and the stopping rule.
+//!
+//! Steps take a state and return a state. The loop prints nothing and draws
+//! nothing: an [`Observer`] watches it.
+
+mod altbi;
+mod history;
+mod observer;
+mod outcome;
+mod stopping;
+mod transform;
+
+pub use altbi::{Solver, State};
+pub use history::Record;
+pub use observer::{Observer, Signal};
+pub use outcome::Outcome;
+pub use stopping::StopReason;

@@ -1,0 +1,113 @@
+//! What a run gives back.
+
+use burn::tensor::Tensor;
+use ndarray::Array2;
+
+use super::transform::encode;
+use super::{Record, State, StopReason};
+use crate::config::AltBiConfig;
+use crate::device::Device;
+use crate::error::Result;
+use crate::metrics::{paper_relative_error, relative_error, sparsity_h, sparsity_w};
+use crate::numerics::Precision;
+use crate::problem::{Problem, ToMatrix};
+use crate::update::Rule;
+
+/// The factors, λ, and the story of the run.
+///
+/// Matrices are [`ndarray::Array2`] of `f64` whatever the run's precision;
+/// [`tensor`](Outcome::tensor) gives one back as a Burn tensor, and
+/// `as_slice()` of a matrix gives its entries in row order.
+///
+/// # Shapes
+/// W n×r, H r×m, λ n×1.
+#[derive(Debug, Clone)]
+pub struct Outcome {
+    /// The basis.
+    pub w: Array2<f64>,
+    /// The encoding.
+    pub h: Array2<f64>,
+    /// The penalty weights at the end.
+    pub lambda: Array2<f64>,
+    /// The penalty weights at the start.
+    pub lambda_at_start: Array2<f64>,
+    /// One record per iteration, the start included.
+    pub history: Vec<Record>,
+    /// Why the run ended.
+    pub stop_reason: StopReason,
+    /// Outer iterations done.
+    pub iterations: usize,
+    /// D(X, WH).
+    pub divergence: f64,
+    /// D + Σ_i λ_i r(w_i).
+    pub objective: f64,
+    /// D(X, WH) / D(X, mean of X): 0 is perfect, 1 no better than a constant.
+    /// NaN for a constant X.
+    pub relative_error: f64,
+    /// The paper's D₁(X, WH) / Σ x log x, whose denominator can be negative.
+    pub paper_relative_error: f64,
+    /// Percentage of W's entries that are (almost) zero.
+    pub sparsity_w: f64,
+    /// Percentage of H's entries that are (almost) zero.
+    pub sparsity_h: f64,
+    /// Seconds the run took.
+    pub seconds: f64,
+    rule_of_h: Rule,
+    config: AltBiConfig,
+}
+
+impl Outcome {
+    pub(super) fn new(
+        problem: &Problem,
+        rule_of_h: Rule,
+        config: &AltBiConfig,
+        state: &State,
+        lambda_at_start: &Tensor<2>,
+        history: Vec<Record>,
+        stop_reason: StopReason,
+    ) -> Result<Self> {
+        let w = state.factors.w.to_matrix()?;
+        let h = state.factors.h.to_matrix()?;
+        let record = &state.record;
+        Ok(Self {
+            relative_error: relative_error(problem, &rule_of_h, record.divergence),
+            paper_relative_error: paper_relative_error(problem, &state.factors),
+            sparsity_w: sparsity_w(&w),
+            sparsity_h: sparsity_h(&h),
+            w,
+            h,
+            lambda: state.lambda.to_matrix()?,
+            lambda_at_start: lambda_at_start.to_matrix()?,
+            history,
+            stop_reason,
+            iterations: state.iteration,
+            divergence: record.divergence,
+            objective: record.objective,
+            seconds: record.seconds,
+            rule_of_h,
+            config: config.clone(),
+        })
+    }
+
+    /// Encodes new columns with W fixed: the H that fits `x ≈ W H`.
+    ///
+    /// Each column is fitted on its own, from a start that depends on nothing
+    /// else, by unpenalised updates until no entry moves by more than the run's
+    /// tolerance or its number of iterations is reached.
+    ///
+    /// # Errors
+    /// [`Error::Shape`](crate::Error::Shape) if x has not n rows; what
+    /// [`Problem::new`] and the divergence's domain refuse.
+    ///
+    /// # Shapes
+    /// `x` n×p, result r×p.
+    pub fn transform(&self, x: &(impl ToMatrix + ?Sized)) -> Result<Array2<f64>> {
+        encode(x, &self.w, &self.rule_of_h, &self.config)
+    }
+
+    /// One of the matrices as a Burn tensor on altbi's device.
+    pub fn tensor(matrix: &Array2<f64>, precision: Precision) -> Tensor<2> {
+        let shape = [matrix.nrows(), matrix.ncols()];
+        Device::default().tensor(matrix.iter().copied().collect(), shape, precision)
+    }
+}

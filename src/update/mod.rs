@@ -1,0 +1,159 @@
+//! One multiplicative update of one factor: the rule that everything shares.
+//!
+//! With `y = WH`, the divergence's split `(∇⁺, ∇⁻)`, weights M and penalty terms
+//! with parts `(p⁺, p⁻)`,
+//!
+//! $$ N = (M \odot \nabla^-) H^\top + \lambda p^-, \qquad P = (M \odot \nabla^+) H^\top + \lambda p^+ $$
+//!
+//! $$ \Phi(w, \lambda) = w \odot (N / P)^\gamma $$
+//!
+//! `γ = 1` is the paper's choice. The rule is written for "the factor" and "the
+//! other factor": H is updated by the same code on the transposed problem
+//! `Xᵀ ≈ Hᵀ Wᵀ`. Baselines, every hypergradient mode and the finite differences
+//! all call [`Rule::update`], taped or not.
+//!
+//! Its derivatives, hand-written, are in `tangent.rs` (forward) and
+//! `cotangent.rs` (transposed).
+
+mod cotangent;
+mod tangent;
+
+use std::sync::Arc;
+
+use burn::tensor::Tensor;
+
+pub(crate) use tangent::Direction;
+
+use crate::divergence::Divergence;
+use crate::error::{Error, Result};
+use crate::numerics::{Precision, power_of_ratio};
+use crate::penalty::PenaltyTerm;
+use crate::problem::Observed;
+use crate::split::Split;
+
+/// Everything about an update but its data: divergence, penalty terms, exponent.
+#[derive(Debug, Clone)]
+pub struct Rule {
+    /// How far WH is from X.
+    pub divergence: Arc<dyn Divergence>,
+    /// What is asked of the factor that the rule updates.
+    pub terms: Vec<PenaltyTerm>,
+    /// γ.
+    pub exponent: f64,
+}
+
+impl Rule {
+    /// A rule with exponent 1, the paper's.
+    pub fn new(divergence: Arc<dyn Divergence>, terms: Vec<PenaltyTerm>) -> Self {
+        Self {
+            divergence,
+            terms,
+            exponent: 1.0,
+        }
+    }
+
+    /// The same rule with the exponent that provably keeps the penalised
+    /// objective from rising.
+    ///
+    /// It follows from the [majorisers](crate::split::MajoriserPowers) of all
+    /// parts: `1/(2−β)` for β < 1, 1 for 1 ≤ β ≤ 2, `1/(β−1)` for β > 2, and
+    /// smaller where a penalty grows faster than the divergence (with ½‖w‖² and
+    /// β < 2 it is `1/(3−β)`: with γ = 1 the objective can rise).
+    ///
+    /// # Errors
+    /// [`Error::NoMonotoneExponent`] where a part has no known majoriser.
+    pub fn monotone(mut self) -> Result<Self> {
+        let missing = |part: String| Error::NoMonotoneExponent { part };
+        let mut powers = self
+            .divergence
+            .majoriser_powers()
+            .ok_or_else(|| missing(self.divergence.name()))?;
+        for term in &self.terms {
+            let of_term = term
+                .penalty
+                .majoriser_powers()
+                .ok_or_else(|| missing(term.penalty.name()))?;
+            powers = powers.combined(of_term);
+        }
+        self.exponent = powers.exponent();
+        Ok(self)
+    }
+
+    /// Whether each row is updated on its own, so that rows may be treated
+    /// separately.
+    pub fn is_separable(&self) -> bool {
+        self.terms
+            .iter()
+            .all(|term| term.penalty.coupling().is_none())
+    }
+
+    /// The floored reconstruction: what divergences are evaluated at.
+    ///
+    /// # Shapes
+    /// `factor` n×r, `other` r×m, result n×m.
+    pub fn reconstruct(&self, factor: &Tensor<2>, other: &Tensor<2>) -> Tensor<2> {
+        factor
+            .clone()
+            .matmul(other.clone())
+            .clamp_min(self.floor(factor))
+    }
+
+    fn floor(&self, factor: &Tensor<2>) -> f64 {
+        self.divergence.floor(Precision::of(factor))
+    }
+
+    /// `Φ(factor, λ)`.
+    ///
+    /// # Shapes
+    /// `observed.x` n×m, `factor` n×r, `other` r×m, `lambda` broadcasts to n×r.
+    pub fn update(
+        &self,
+        observed: &Observed,
+        factor: &Tensor<2>,
+        other: &Tensor<2>,
+        lambda: &Tensor<2>,
+    ) -> Tensor<2> {
+        let y = self.reconstruct(factor, other);
+        let parts = self.parts(observed, factor, other, lambda, &y);
+        let denominator = parts.positive.clamp_min(Precision::of(factor).floor());
+        factor.clone() * power_of_ratio(parts.negative / denominator, self.exponent)
+    }
+
+    /// `(P, N)` as a split, before the floor under P.
+    fn parts(
+        &self,
+        observed: &Observed,
+        factor: &Tensor<2>,
+        other: &Tensor<2>,
+        lambda: &Tensor<2>,
+        y: &Tensor<2>,
+    ) -> Split {
+        let split = self.divergence.split(&observed.x, y);
+        let fit = Split {
+            positive: contract(split.positive, observed.mask.as_ref(), other),
+            negative: contract(split.negative, observed.mask.as_ref(), other),
+        };
+        self.terms.iter().fold(fit, |sum, term| {
+            sum.plus(term.weighted_split(factor, lambda))
+        })
+    }
+
+    /// `Σ_terms λ_i r(w_i)`, n×1.
+    pub fn penalty(&self, factor: &Tensor<2>, lambda: &Tensor<2>) -> Tensor<2> {
+        let [n, _] = factor.dims();
+        let zero = factor.clone().slice([0..n, 0..1]).zeros_like();
+        self.terms
+            .iter()
+            .fold(zero, |sum, term| sum + term.weighted_value(factor, lambda))
+    }
+}
+
+/// `(M ⊙ part) otherᵀ`, n×r (or 1×r: a part that is the same everywhere and
+/// without mask needs only the row sums of the other factor).
+fn contract(part: Tensor<2>, mask: Option<&Tensor<2>>, other: &Tensor<2>) -> Tensor<2> {
+    match mask {
+        Some(mask) => (mask.clone() * part).matmul(other.clone().transpose()),
+        None if part.dims() == [1, 1] => part * other.clone().sum_dim(1).transpose(),
+        None => part.matmul(other.clone().transpose()),
+    }
+}
