@@ -17,6 +17,9 @@
 //! | [`data`], [`report`] | files in, run folders out |
 //! | [`numerics`], [`split`], [`device`], [`error`] | the ground floor |
 
+#![forbid(unsafe_code)]
+#![deny(missing_docs)]
+
 pub mod bunch;
 pub mod check;
 pub mod config;

@@ -1,5 +1,7 @@
 //! The matrix of built-in cases that `altbi gradcheck` and the tests go through.
 
+use std::sync::Arc;
+
 use ndarray::Array2;
 use rand::SeedableRng;
 use rand::rngs::ChaCha8Rng;
@@ -7,12 +9,14 @@ use serde::Serialize;
 
 use super::{CheckReport, Draw, MODES, check_bunch};
 use crate::bunch::Bunch;
+use crate::criterion::Training;
 use crate::divergence::Beta;
 use crate::error::Result;
 use crate::factors::uniform;
 use crate::numerics::Precision;
-use crate::penalty;
+use crate::penalty::{self, PenaltyTerm};
 use crate::problem::Problem;
+use crate::update::Rule;
 
 /// Values of β: both sides of every special case, and the cases themselves.
 pub const BETAS: [f64; 7] = [3.0, 2.0, 1.5, 1.0, 0.5, 0.0, -0.5];
@@ -64,9 +68,11 @@ impl Case {
         let mut generator = ChaCha8Rng::seed_from_u64(1);
         let x: Array2<f64> = uniform(&mut generator, n, m) * 2.0 + 0.1;
         let problem = Problem::new(&x, precision)?;
-        let draw = Draw::new(&problem, rank, 2)?;
-        let penalty = penalty::by_name(self.penalty)?;
-        let bunch = Bunch::new(&problem, &draw.h, Beta(self.beta), penalty, self.bunch)?;
+        let term = PenaltyTerm::tuned(penalty::by_name(self.penalty)?);
+        let rule = Rule::new(Arc::new(Beta(self.beta)), vec![term]);
+        let draw = Draw::new(&problem, &rule, rank, 2)?;
+        let training = Arc::new(Training);
+        let bunch = Bunch::with_rule(&problem, &draw.h, rule, training, self.bunch)?;
         Ok((bunch, draw))
     }
 

@@ -27,6 +27,8 @@
 mod cases;
 mod report;
 
+use std::sync::Arc;
+
 use burn::tensor::Tensor;
 use rand::SeedableRng;
 use rand::rngs::ChaCha8Rng;
@@ -35,13 +37,15 @@ pub use cases::{BETAS, BUNCHES, Case, SHAPES, cases};
 pub use report::{CheckReport, Comparison, Control, Verdict};
 
 use crate::bunch::Bunch;
+use crate::criterion::Training;
 use crate::divergence::Divergence;
 use crate::error::{Error, Result};
 use crate::factors::uniform;
 use crate::hypergradient::{Differentiate, Fault, Forward, Mode};
 use crate::numerics::{Precision, to_host};
-use crate::penalty::Penalty;
+use crate::penalty::{Penalty, PenaltyTerm};
 use crate::problem::Problem;
+use crate::update::Rule;
 
 /// How far a mode may be from reverse mode, relative to the largest entry.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -82,8 +86,9 @@ pub fn check(
     penalty: impl Penalty + 'static,
 ) -> Result<CheckReport> {
     let [n, m] = problem.shape();
-    let draw = Draw::new(problem, n.min(m).min(3), 0)?;
-    let bunch = Bunch::new(problem, &draw.h, divergence, penalty, 4)?;
+    let rule = Rule::new(Arc::new(divergence), vec![PenaltyTerm::tuned(penalty)]);
+    let draw = Draw::new(problem, &rule, n.min(m).min(3), 0)?;
+    let bunch = Bunch::with_rule(problem, &draw.h, rule, Arc::new(Training), 4)?;
     check_bunch(&bunch, &draw.w, &draw.lambda, &MODES)
 }
 
@@ -94,7 +99,8 @@ pub struct Draw {
     pub w: Tensor<2>,
     /// H, r×m.
     pub h: Tensor<2>,
-    /// λ, n×1, in (0.05, 0.55).
+    /// λ, n×1: between 0.1 and 1.1 times the weight at which the penalty pulls
+    /// as hard as the fit, so that the hypergradient is not lost in rounding.
     pub lambda: Tensor<2>,
 }
 
@@ -103,7 +109,7 @@ impl Draw {
     ///
     /// # Errors
     /// [`Error::Setting`] for rank 0.
-    pub fn new(problem: &Problem, rank: usize, seed: u64) -> Result<Self> {
+    pub fn new(problem: &Problem, rule: &Rule, rank: usize, seed: u64) -> Result<Self> {
         if rank == 0 {
             return Err(Error::Setting {
                 setting: "the rank",
@@ -115,13 +121,13 @@ impl Draw {
         let mut generator = ChaCha8Rng::seed_from_u64(seed);
         let w = uniform(&mut generator, n, rank) + 0.1;
         let h = uniform(&mut generator, rank, m) + 0.1;
-        let lambda = uniform(&mut generator, n, 1) * 0.5 + 0.05;
+        let lambda = uniform(&mut generator, n, 1) + 0.1;
         let scale = problem.x().sum() / w.dot(&h).sum();
-        Ok(Self {
-            w: problem.tensor("W", &(w * scale), [n, rank])?,
-            h: problem.tensor("H", &h, [rank, m])?,
-            lambda: problem.tensor("λ", &lambda, [n, 1])?,
-        })
+        let w = problem.tensor("W", &(w * scale), [n, rank])?;
+        let h = problem.tensor("H", &h, [rank, m])?;
+        let natural = rule.natural_lambda(problem.rows(), &w, &h);
+        let lambda = problem.tensor("λ", &(lambda * natural), [n, 1])?;
+        Ok(Self { w, h, lambda })
     }
 }
 

@@ -121,9 +121,10 @@ impl Divergence for Beta {
         })
     }
 
-    /// For β < 0 a higher floor, so that `y^(β−2)` stays finite.
+    /// For β < 1 a higher floor, so that the `y^(β−3)` of the slope stays finite
+    /// (and `0 · y^(β−3)` stays 0).
     fn floor(&self, precision: Precision) -> f64 {
-        let power_that_fits = 2.0 / (2.0 - self.0).max(2.0);
+        let power_that_fits = 2.0 / (3.0 - self.0).max(2.0);
         precision.floor().powf(power_that_fits)
     }
 }
@@ -201,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn the_floor_leaves_room_for_the_split() {
+    fn the_floor_leaves_room_for_split_and_slope() {
         for beta in BETAS.into_iter().chain([-3.0]) {
             for precision in [Precision::F64, Precision::F32] {
                 let floor = Beta(beta).floor(precision);
@@ -209,6 +210,10 @@ mod tests {
                 let split = Beta(beta).split(&y.ones_like(), &y);
                 assert!(entry(split.negative, 0).is_finite(), "β={beta}");
                 assert!(entry(split.positive, 0).is_finite(), "β={beta}");
+                let slope = Beta(beta).slope(&y.zeros_like(), &y).unwrap();
+                for part in [slope.positive, slope.negative].into_iter().flatten() {
+                    assert!(entry(part, 0).is_finite(), "β={beta}");
+                }
             }
         }
     }

@@ -32,8 +32,9 @@ pub(crate) enum Fault {
     None,
     /// The outer gradient as the paper prints it, `−(∇⁺ + ∇⁻) Hᵀ`.
     PrintedOuterGradient,
-    /// The tangent that enters the last update has its sign flipped; in a bunch
-    /// of one update, where that tangent is zero, λ's own direction.
+    /// `s_T = A_T s_{T−1} − b_T`: one sign of the last step is flipped. (A sign
+    /// before A_T would not do: where one update reaches the fixed point, as with
+    /// β = 2 and r = 1, A_T is zero.)
     FlippedSign,
 }
 
@@ -56,11 +57,7 @@ impl Forward {
         };
         for t in 1..=bunch.length {
             if self.fault == Fault::FlippedSign && t == bunch.length {
-                if t == 1 {
-                    direction.lambda = -direction.lambda;
-                } else {
-                    direction.factor = -direction.factor;
-                }
+                direction.lambda = -direction.lambda;
             }
             let observed = &bunch.observed;
             (w, direction.factor) = bunch.rule.update_with_tangent(

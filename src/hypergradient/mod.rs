@@ -6,7 +6,7 @@
 //! | [`Forward`] | hand-written tangents, the paper's s_t | w, s | about 2 bunches; n times that for coupled penalties |
 //! | [`Adjoint`] | hand-written transposes, the paper's α_t | w⁽⁰⁾ … w⁽ᵀ⁾ | about 3 bunches |
 //! | [`Implicit`] | T → ∞ at the fixed point | r×r per row | r tangents and n small solves |
-//! | [`FiniteDifferences`] | four more bunches | nothing | for checks only |
+//! | [`FiniteDifferences`] | central differences, extrapolated | nothing | for checks only |
 //!
 //! Reverse mode works with every plug-in. The hand-written modes need the
 //! plug-ins' tangents, know nothing of the tape, and so can vouch for it:

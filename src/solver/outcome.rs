@@ -1,5 +1,7 @@
 //! What a run gives back.
 
+use std::fmt;
+
 use burn::tensor::Tensor;
 use ndarray::Array2;
 
@@ -21,7 +23,7 @@ use crate::update::Rule;
 ///
 /// # Shapes
 /// W n×r, H r×m, λ n×1.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Outcome {
     /// The basis.
     pub w: Array2<f64>,
@@ -54,6 +56,19 @@ pub struct Outcome {
     pub seconds: f64,
     rule_of_h: Rule,
     config: AltBiConfig,
+}
+
+impl fmt::Debug for Outcome {
+    /// Without the matrices and the history, which would drown the rest.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("Outcome")
+            .field("stop_reason", &self.stop_reason)
+            .field("iterations", &self.iterations)
+            .field("divergence", &self.divergence)
+            .field("objective", &self.objective)
+            .finish_non_exhaustive()
+    }
 }
 
 impl Outcome {

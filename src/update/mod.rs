@@ -26,7 +26,7 @@ pub(crate) use tangent::Direction;
 
 use crate::divergence::Divergence;
 use crate::error::{Error, Result};
-use crate::numerics::{Precision, power_of_ratio};
+use crate::numerics::{Precision, power_of_ratio, to_host};
 use crate::penalty::PenaltyTerm;
 use crate::problem::Observed;
 use crate::split::Split;
@@ -136,6 +136,29 @@ impl Rule {
         self.terms.iter().fold(fit, |sum, term| {
             sum.plus(term.weighted_split(factor, lambda))
         })
+    }
+
+    /// The λ at which the tuned penalties pull as hard as the fit: mean of P over
+    /// mean of p⁺ at these factors; 1 where p⁺ vanishes.
+    pub(crate) fn natural_lambda(
+        &self,
+        observed: &Observed,
+        factor: &Tensor<2>,
+        other: &Tensor<2>,
+    ) -> f64 {
+        let mean = |part: Tensor<2>| {
+            let entries = to_host(&part);
+            entries.iter().sum::<f64>() / entries.len() as f64
+        };
+        let y = self.reconstruct(factor, other);
+        let one = factor.ones_like().slice([0..1, 0..1]);
+        let split = self.divergence.split(&observed.x, &y);
+        let fit = mean(contract(split.positive, observed.mask.as_ref(), other));
+        let tuned = self.terms.iter().filter(|term| term.is_tuned());
+        let pull: f64 = tuned
+            .map(|term| mean(term.weighted_split(factor, &one).positive))
+            .sum();
+        if pull > 0.0 { fit / pull } else { 1.0 }
     }
 
     /// `Σ_terms λ_i r(w_i)`, n×1.

@@ -1,0 +1,334 @@
+//! The modes against each other, over the whole matrix of built-in cases.
+
+mod common;
+
+use std::sync::Arc;
+
+use altbi::check::{MODES, cases, check_bunch, relative_difference};
+use altbi::hypergradient::{Differentiate, Implicit, Reverse};
+use altbi::update::Rule;
+use altbi::{
+    Beta, Bunch, Divergence, Error, HeldOut, Hoyer, L1, Mode, Penalty, PenaltyTerm, Precision,
+    Problem, Smooth, Split, SquaredL2, ToMatrix, Training, Verdict, check,
+};
+use burn::tensor::Tensor;
+use common::{assert_close, matrix, problem};
+use ndarray::{Array2, array};
+
+#[test]
+fn all_modes_agree_on_every_case() {
+    let cases = cases();
+    assert_eq!(cases.len(), 7 * 7 * 4 * 5);
+    let mut controls_tried = 0;
+    for case in &cases {
+        let report = case.run(Precision::F64).unwrap();
+        assert!(report.is_consistent(), "{case:?}\n{report}");
+        for comparison in &report.comparisons {
+            assert_eq!(comparison.verdict, Verdict::Pass, "{case:?}");
+        }
+        // Every known mistake that can show was found.
+        for control in &report.controls {
+            let expected =
+                if case.penalty == "none" || (case.penalty == "smooth" && case.shape[0] == 1) {
+                    Verdict::Unchecked
+                } else {
+                    controls_tried += 1;
+                    Verdict::Mismatch
+                };
+            assert_eq!(control.verdict, expected, "{case:?} {control:?}");
+        }
+    }
+    assert!(controls_tried > 1600, "{controls_tried}");
+}
+
+#[test]
+fn thirty_two_bits_agree_with_sixty_four() {
+    for case in cases() {
+        let (wide, draw) = case.bunch(Precision::F64).unwrap();
+        let wide = wide
+            .hypergradient(&draw.w, &draw.lambda, Mode::Reverse)
+            .unwrap();
+        let (narrow, draw) = case.bunch(Precision::F32).unwrap();
+        for mode in [Mode::Reverse, Mode::Forward, Mode::Adjoint] {
+            let narrow = narrow.hypergradient(&draw.w, &draw.lambda, mode).unwrap();
+            assert_close(
+                &format!("{case:?} {mode}"),
+                &narrow.gradient,
+                &wide.gradient,
+                1e-3,
+            );
+        }
+    }
+}
+
+/// A bunch with everything at once: mask with weights, held-out error, two
+/// terms of which one is fixed, exponent ½, zeros in X.
+fn elaborate(separable: bool) -> (Bunch, Tensor<2>, Tensor<2>) {
+    let mut x = matrix(9, 7, 0.3);
+    x[[2, 3]] = 0.0;
+    x.row_mut(5).fill(0.0);
+    let mask = matrix(9, 7, 1.1).mapv(|u| if u > 0.9 { 0.0 } else { 2.0 * u });
+    let held_out = matrix(9, 7, 2.2).mapv(|u| if u > 0.6 { 1.5 } else { 0.0 });
+    let problem = Problem::held_out(&x, &mask, &held_out, Precision::F64).unwrap();
+    let fixed = if separable {
+        PenaltyTerm::fixed(SquaredL2, 0.7).unwrap()
+    } else {
+        PenaltyTerm::fixed(Smooth, 0.7).unwrap()
+    };
+    let mut rule = Rule::new(Arc::new(Beta(0.4)), vec![fixed, PenaltyTerm::tuned(Hoyer)]);
+    rule.exponent = 0.5;
+    let h = problem.tensor("H", &matrix(3, 7, 0.7), [3, 7]).unwrap();
+    let bunch = Bunch::with_rule(&problem, &h, rule, Arc::new(HeldOut), 5).unwrap();
+    let w = problem.tensor("W", &matrix(9, 3, 0.9), [9, 3]).unwrap();
+    let lambda = problem.tensor("λ", &matrix(9, 1, 0.2), [9, 1]).unwrap();
+    (bunch, w, lambda)
+}
+
+#[test]
+fn masks_held_out_errors_sums_of_terms_and_exponents() {
+    for separable in [true, false] {
+        let (bunch, w, lambda) = elaborate(separable);
+        let report = check_bunch(&bunch, &w, &lambda, &MODES).unwrap();
+        assert!(report.hypergradient.iter().any(|g| g.abs() > 1e-3));
+        report.assert_consistent();
+        let all = report
+            .comparisons
+            .iter()
+            .all(|c| c.verdict == Verdict::Pass);
+        assert!(all, "{report}");
+    }
+}
+
+#[test]
+fn a_block_of_rows_at_a_time_is_the_same_hypergradient() {
+    let (bunch, w, lambda) = elaborate(true);
+    let whole = Reverse::default().compute(&bunch, &w, &lambda).unwrap();
+    for block_rows in [1, 2, 4, 8, 9, 100] {
+        let blocked = Reverse {
+            block_rows: Some(block_rows),
+        };
+        let blocked = blocked.compute(&bunch, &w, &lambda).unwrap();
+        assert_close("gradient", &blocked.gradient, &whole.gradient, 1e-13);
+        assert_close("w", &blocked.w, &whole.w, 1e-14);
+        assert!((blocked.outer_error / whole.outer_error - 1.0).abs() < 1e-14);
+    }
+    // Coupled rows share one tape, whatever is asked.
+    let (bunch, w, lambda) = elaborate(false);
+    let whole = Reverse::default().compute(&bunch, &w, &lambda).unwrap();
+    let blocked = Reverse {
+        block_rows: Some(2),
+    };
+    let blocked = blocked.compute(&bunch, &w, &lambda).unwrap();
+    assert_close("gradient", &blocked.gradient, &whole.gradient, 0.0);
+}
+
+#[test]
+fn the_implicit_mode_is_the_limit_of_long_bunches() {
+    let x = matrix(6, 8, 0.4);
+    let problem = problem(&x);
+    let h = problem.tensor("H", &matrix(2, 8, 0.8), [2, 8]).unwrap();
+    let w = problem.tensor("W", &matrix(6, 2, 0.1), [6, 2]).unwrap();
+    let lambda = problem.tensor("λ", &matrix(6, 1, 0.6), [6, 1]).unwrap();
+    for (beta, penalty) in [(1.0, "l1"), (2.0, "l2"), (0.5, "l21"), (1.5, "group")] {
+        let penalty = altbi::penalty::by_name(penalty).unwrap();
+        let bunch = |length| Bunch::new(&problem, &h, Beta(beta), penalty.clone(), length).unwrap();
+        let implicit = bunch(1).hypergradient(&w, &lambda, Mode::Implicit).unwrap();
+        let distance = |length| {
+            let unrolled = bunch(length).hypergradient(&w, &lambda, Mode::Adjoint);
+            common::distance(&unrolled.unwrap().gradient, &implicit.gradient)
+        };
+        let (short, long) = (distance(4), distance(4000));
+        assert!(long < 1e-8, "β={beta}: {long:e}");
+        assert!(short > 1e-3, "β={beta}: {short:e}");
+    }
+}
+
+#[test]
+fn the_implicit_mode_refuses_where_it_is_not_exact() {
+    let problem = problem(&matrix(6, 8, 0.4));
+    let h = problem.tensor("H", &matrix(2, 8, 0.8), [2, 8]).unwrap();
+    let w = problem.tensor("W", &matrix(6, 2, 0.1), [6, 2]).unwrap();
+    let lambda = problem.tensor("λ", &matrix(6, 1, 0.6), [6, 1]).unwrap();
+    let bunch = Bunch::new(&problem, &h, Beta::KL, L1, 4).unwrap();
+    let hasty = Implicit {
+        max_updates: 20,
+        ..Implicit::default()
+    };
+    assert!(matches!(
+        hasty.compute(&bunch, &w, &lambda),
+        Err(Error::NoFixedPoint { updates: 20, residual, .. }) if residual > 1e-12
+    ));
+
+    // Two equal rows of H: any split between the components is a fixed point.
+    let equal = array![[1.0, 2.0, 0.5, 1.0, 0.3, 0.7, 1.2, 0.4]];
+    let equal = ndarray::concatenate![ndarray::Axis(0), equal, equal];
+    let h = problem.tensor("H", &equal, [2, 8]).unwrap();
+    let bunch = Bunch::new(&problem, &h, Beta::KL, L1, 4).unwrap();
+    assert!(matches!(
+        bunch.hypergradient(&w, &lambda, Mode::Implicit),
+        Err(Error::SingularFixedPoint { row: 0, .. })
+    ));
+
+    let bunch = Bunch::new(&problem, &h, Beta::KL, Smooth, 4).unwrap();
+    assert!(matches!(
+        bunch.hypergradient(&w, &lambda, Mode::Implicit),
+        Err(Error::ModeUnsupported {
+            mode: "implicit",
+            ..
+        })
+    ));
+}
+
+/// With KL, ℓ1 and rows of H that all sum to h, the penalty only rescales:
+/// w(λ) = w(0) / (1 + λ/h) at the fixed point.
+#[test]
+fn equal_row_sums_of_h_make_l1_a_rescaling() {
+    let x = matrix(5, 9, 0.15);
+    let problem = problem(&x);
+    let mut h = matrix(3, 9, 0.45);
+    for mut row in h.rows_mut() {
+        let sum = row.sum();
+        row.mapv_inplace(|entry| entry * 2.5 / sum);
+    }
+    let h = problem.tensor("H", &h, [3, 9]).unwrap();
+    let w = problem.tensor("W", &matrix(5, 3, 0.75), [5, 3]).unwrap();
+    let lambda = matrix(5, 1, 0.35);
+    let fixed_point = |lambda: &Array2<f64>| {
+        let lambda = problem.tensor("λ", lambda, [5, 1]).unwrap();
+        let bunch = Bunch::new(&problem, &h, Beta::KL, L1, 20_000).unwrap();
+        bunch.run(&w, &lambda).to_matrix().unwrap()
+    };
+    let unpenalised = fixed_point(&Array2::zeros((5, 1)));
+    let penalised = fixed_point(&lambda);
+    let rescaled = &unpenalised / &(lambda / 2.5 + 1.0);
+    assert_close("w(λ)", &penalised, &rescaled, 1e-8);
+}
+
+/// d = (√x − √y)², without a slope.
+#[derive(Debug)]
+struct Hellinger;
+
+impl Divergence for Hellinger {
+    fn name(&self) -> String {
+        "hellinger".into()
+    }
+    fn value(&self, x: &Tensor<2>, y: &Tensor<2>) -> Tensor<2> {
+        (x.clone().sqrt() - y.clone().sqrt()).square()
+    }
+    fn split(&self, x: &Tensor<2>, y: &Tensor<2>) -> Split {
+        Split {
+            positive: y.ones_like(),
+            negative: (x.clone() / y.clone()).sqrt(),
+        }
+    }
+}
+
+/// ½‖w‖² under a wrong split gradient or a wrong tangent.
+#[derive(Debug)]
+struct Wrong {
+    tangent: f64,
+}
+
+impl Penalty for Wrong {
+    fn name(&self) -> String {
+        "wrong".into()
+    }
+    fn value(&self, w: &Tensor<2>) -> Tensor<2> {
+        SquaredL2.value(w)
+    }
+    fn split(&self, w: &Tensor<2>) -> Split {
+        SquaredL2.split(w)
+    }
+    fn tangent(&self, w: &Tensor<2>, direction: &Tensor<2>) -> Option<Split> {
+        SquaredL2.tangent(w, &(direction.clone() * self.tangent))
+    }
+}
+
+#[test]
+fn a_plug_in_without_tangent_works_in_reverse_and_is_refused_elsewhere() {
+    let problem = problem(&matrix(4, 6, 0.5));
+    let report = check(&problem, Hellinger, L1).unwrap();
+    report.assert_consistent();
+    let verdicts: Vec<Verdict> = report.comparisons.iter().map(|c| c.verdict).collect();
+    let (pass, unchecked) = (Verdict::Pass, Verdict::Unchecked);
+    assert_eq!(verdicts, [unchecked, unchecked, pass]);
+
+    let h = problem.tensor("H", &matrix(2, 6, 0.8), [2, 6]).unwrap();
+    let w = problem.tensor("W", &matrix(4, 2, 0.1), [4, 2]).unwrap();
+    let lambda = problem.tensor("λ", &matrix(4, 1, 0.6), [4, 1]).unwrap();
+    let bunch = Bunch::new(&problem, &h, Hellinger, L1, 3).unwrap();
+    for (mode, name) in [
+        (Mode::Forward, "forward"),
+        (Mode::Adjoint, "adjoint"),
+        (Mode::Implicit, "implicit"),
+    ] {
+        let refusal = bunch.hypergradient(&w, &lambda, mode);
+        assert!(
+            matches!(&refusal, Err(Error::ModeUnsupported { mode, reason })
+                if *mode == name && reason.contains("hellinger")),
+            "{refusal:?}"
+        );
+    }
+}
+
+#[test]
+fn the_checker_finds_a_wrong_tangent() {
+    let problem = problem(&matrix(4, 6, 0.5));
+    check(&problem, Beta::KL, Wrong { tangent: 1.0 })
+        .unwrap()
+        .assert_consistent();
+    // Wrong by a part in a million is wrong.
+    let report = check(&problem, Beta::KL, Wrong { tangent: 1.000_001 }).unwrap();
+    assert_eq!(report.comparisons[0].verdict, Verdict::Mismatch);
+    assert!(!report.is_consistent());
+}
+
+#[test]
+fn dividing_by_a_number_on_the_tape_costs_half_the_digits() {
+    /// KL with its value divided by 3 and multiplied by 3.
+    #[derive(Debug)]
+    struct Divided;
+    impl Divergence for Divided {
+        fn name(&self) -> String {
+            "divided".into()
+        }
+        fn value(&self, x: &Tensor<2>, y: &Tensor<2>) -> Tensor<2> {
+            Beta::KL.value(x, y) / 3.0 * 3.0
+        }
+        fn split(&self, x: &Tensor<2>, y: &Tensor<2>) -> Split {
+            Beta::KL.split(x, y)
+        }
+        fn slope(&self, x: &Tensor<2>, y: &Tensor<2>) -> Option<altbi::Slope> {
+            Beta::KL.slope(x, y)
+        }
+    }
+    // The trap that `numerics` warns of: the checker sees it. If this test ever
+    // fails because Burn got better, the warning can go.
+    let report = check(&problem(&matrix(4, 6, 0.5)), Divided, L1).unwrap();
+    let difference = report.difference(Mode::Forward).unwrap();
+    assert!((1e-9..1e-6).contains(&difference), "{difference:e}");
+}
+
+#[test]
+fn shapes_that_do_not_fit_are_errors() {
+    let problem = problem(&matrix(4, 6, 0.5));
+    let tensor = |rows, columns| {
+        let values = matrix(rows, columns, 0.1);
+        problem.tensor("test", &values, [rows, columns]).unwrap()
+    };
+    let wrong_h = Bunch::new(&problem, &tensor(2, 5), Beta::KL, L1, 3);
+    assert!(matches!(wrong_h, Err(Error::Shape { what: "H", .. })));
+    let zero_length = Bunch::new(&problem, &tensor(2, 6), Beta::KL, L1, 0);
+    assert!(matches!(zero_length, Err(Error::Setting { .. })));
+    let bunch = Bunch::new(&problem, &tensor(2, 6), Beta::KL, L1, 3).unwrap();
+    let wrong_w = bunch.hypergradient(&tensor(4, 3), &tensor(4, 1), Mode::Reverse);
+    assert!(matches!(wrong_w, Err(Error::Shape { what: "W", .. })));
+    let wrong_lambda = bunch.hypergradient(&tensor(4, 2), &tensor(3, 1), Mode::Reverse);
+    assert!(matches!(wrong_lambda, Err(Error::Shape { what: "λ", .. })));
+    let rule = bunch.rule.clone();
+    let no_weights = Bunch::with_rule(&problem, &tensor(2, 6), rule, Arc::new(HeldOut), 3);
+    assert!(matches!(no_weights, Err(Error::Conflict { .. })));
+    let rule = bunch.rule.clone();
+    assert!(Bunch::with_rule(&problem, &tensor(2, 6), rule, Arc::new(Training), 3).is_ok());
+    assert!(relative_difference(&[f64::NAN], &[1.0]).is_infinite());
+}
