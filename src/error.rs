@@ -128,6 +128,9 @@ pub enum Error {
         /// Columns of X.
         columns: usize,
     },
+    /// A rank is needed, and nothing tells it.
+    #[error("say how many components to look for: --rank R")]
+    RankMissing,
     /// A setting outside its range.
     #[error("{setting} must be {range}, not {value}")]
     Setting {

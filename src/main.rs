@@ -1,2 +1,17 @@
-//! The command `altbi`.
-fn main() {}
+//! The command `altbi`: see `altbi --help`.
+
+#![forbid(unsafe_code)]
+#![deny(missing_docs)]
+
+mod cli;
+
+use std::process::ExitCode;
+
+/// Burn allocates an array per operation, and glibc returns each large one to
+/// the kernel; this halves the time of a bunch.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+fn main() -> ExitCode {
+    cli::run()
+}

@@ -1,7 +1,7 @@
 //! NumPy's .npy.
 
 use std::fs::File;
-use std::io::{BufReader, BufWriter, Write};
+use std::io::{BufReader, BufWriter};
 use std::path::Path;
 
 use ndarray::{Array2, ShapeBuilder};
@@ -71,27 +71,37 @@ pub(super) fn read_npy(path: &Path) -> Result<Array2<f64>> {
     Ok(matrix.as_standard_layout().into_owned())
 }
 
-/// Writes a matrix as little-endian `f8` in C order.
+/// Writes a matrix as little-endian `f8` in C order: whole, or not at all.
 ///
 /// # Errors
 /// [`Error::Write`].
 pub fn write_npy(path: &Path, matrix: &Array2<f64>) -> Result<()> {
+    let folder = match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    };
     let write = || -> std::io::Result<()> {
-        let mut buffer = BufWriter::new(File::create(path)?);
+        let mut file = tempfile::Builder::new();
+        // What a file gets that is simply created; the user's umask applies.
+        #[cfg(unix)]
         {
-            let shape = [matrix.nrows() as u64, matrix.ncols() as u64];
-            let mut writer = npyz::WriteOptions::new()
-                .dtype(npyz::DType::Plain(
-                    "<f8".parse().expect("a type that NumPy knows"),
-                ))
-                .shape(&shape)
-                .writer(&mut buffer)
-                .begin_nd()?;
-            writer.extend(matrix.iter().copied())?;
-            writer.finish()?;
+            use std::os::unix::fs::PermissionsExt;
+            file.permissions(std::fs::Permissions::from_mode(0o666));
         }
-        buffer.flush()?;
-        buffer.get_ref().sync_all()
+        let mut buffer = BufWriter::new(file.prefix(".altbi-").tempfile_in(folder)?);
+        let shape = [matrix.nrows() as u64, matrix.ncols() as u64];
+        let little_endian = "<f8".parse().expect("a type that NumPy knows");
+        let mut writer = npyz::WriteOptions::new()
+            .dtype(npyz::DType::Plain(little_endian))
+            .shape(&shape)
+            .writer(&mut buffer)
+            .begin_nd()?;
+        writer.extend(matrix.iter().copied())?;
+        writer.finish()?;
+        let file = buffer.into_inner()?;
+        file.as_file().sync_all()?;
+        file.persist(path)?;
+        Ok(())
     };
     write().map_err(|source| Error::Write {
         path: path.into(),
