@@ -199,7 +199,8 @@ impl Problem {
         };
         let floor = precision.floor();
         for (index, value) in x.indexed_iter_mut() {
-            if !needed(index) && !(value.is_finite() && *value >= floor) {
+            let usable = value.is_finite() && *value >= floor;
+            if !(usable || needed(index)) {
                 *value = UNOBSERVED;
             } else if *value >= 0.0 && *value < floor {
                 *value = 0.0;
