@@ -81,6 +81,7 @@ impl Bunch {
         length: usize,
     ) -> Result<Self> {
         check_length(length)?;
+        rule.check()?;
         problem.check_domain(rule.divergence.as_ref())?;
         criterion.check(problem.rows())?;
         let [rank, columns] = h.dims();
@@ -90,6 +91,13 @@ impl Bunch {
                 what: "H",
                 expected,
                 found: h.dims(),
+            });
+        }
+        if h.dtype() != problem.precision().dtype() {
+            return Err(Error::Precision {
+                what: "H",
+                expected: format!("{:?}", problem.precision().dtype()),
+                found: format!("{:?}", h.dtype()),
             });
         }
         Ok(Self {
@@ -108,8 +116,7 @@ impl Bunch {
 
     /// `[w⁽⁰⁾, …, w⁽ᵀ⁾]`.
     pub fn trajectory(&self, w: &Tensor<2>, lambda: &Tensor<2>) -> Vec<Tensor<2>> {
-        let mut states = Vec::with_capacity(self.length + 1);
-        states.push(w.clone());
+        let mut states = vec![w.clone()];
         for t in 0..self.length {
             states.push(self.step(&states[t], lambda));
         }
@@ -155,14 +162,23 @@ impl Bunch {
                     found: tensor.dims(),
                 });
             }
+            if tensor.dtype() != self.other.dtype() {
+                return Err(Error::Precision {
+                    what,
+                    expected: format!("{:?}", self.other.dtype()),
+                    found: format!("{:?}", tensor.dtype()),
+                });
+            }
         }
         Ok(())
     }
 
     /// The same bunch on a block of rows; rows must be independent.
     pub(crate) fn rows(&self, rows: Range<usize>) -> Self {
+        let columns = |weights: &Tensor<2>| weights.clone().slice([rows.clone(), 0..1]);
         Self {
-            observed: self.observed.rows(rows),
+            rule: self.rule.map_weights(columns),
+            observed: self.observed.rows(rows.clone()),
             ..self.clone()
         }
     }
@@ -170,6 +186,7 @@ impl Bunch {
     /// The same bunch with its data as constants on the tape.
     pub(crate) fn on_tape(&self) -> Self {
         Self {
+            rule: self.rule.map_weights(|weights| weights.clone().autodiff()),
             observed: self.observed.on_tape(),
             other: self.other.clone().autodiff(),
             ..self.clone()

@@ -25,11 +25,6 @@ impl Default for Device {
 }
 
 impl Device {
-    /// The name that `--device` and summaries use.
-    pub fn name(&self) -> &'static str {
-        "ndarray"
-    }
-
     /// A tensor off the tape from host values in row order.
     ///
     /// # Shapes

@@ -41,7 +41,7 @@ pub enum Error {
     },
     /// A NaN or an infinity where all must be finite.
     #[error(
-        "{what} must be finite: entry at row {row}, column {column} is {value} (counted from 0)"
+        "{what} must be finite in the run's floating-point type: entry at row {row}, column {column} is {value} (counted from 0)"
     )]
     NotFiniteEntry {
         /// Which matrix.
@@ -104,6 +104,36 @@ pub enum Error {
         expected: [usize; 2],
         /// The shape that came.
         found: [usize; 2],
+    },
+    /// A tensor of another floating-point type.
+    #[error("{what} must be of type {expected}, not {found}")]
+    Precision {
+        /// Which tensor.
+        what: &'static str,
+        /// The type of the problem's tensors.
+        expected: String,
+        /// The type that came.
+        found: String,
+    },
+    /// Data in units that the floating-point type cannot work with.
+    #[error(
+        "the largest entry of X is {largest:e}; in {precision} it must lie between {least:e} and {most:e}: scale X, or use f64"
+    )]
+    Scale {
+        /// The largest entry.
+        largest: f64,
+        /// The floating-point type.
+        precision: &'static str,
+        /// The least that works.
+        least: f64,
+        /// The most that works.
+        most: f64,
+    },
+    /// A factor of zeros, which no multiplicative update can leave.
+    #[error("{what} at the start must have a positive entry: multiplicative updates never leave 0")]
+    ZeroFactor {
+        /// Which factor.
+        what: &'static str,
     },
     /// A slice whose length is not rows times columns.
     #[error("a {rows}×{columns} matrix has {} entries; the slice has {length}", rows * columns)]
@@ -201,7 +231,10 @@ pub enum Error {
         ratio: f64,
     },
     /// The run blew up.
-    #[error("{quantity} became non-finite in iteration {iteration}; the state before it is kept")]
+    #[error(
+        "{quantity} {}",
+        if *iteration == 0 { "is not finite at the start".into() } else { format!("became non-finite in iteration {iteration}") }
+    )]
     NotFinite {
         /// The iteration in which it happened; 0 is the start.
         iteration: usize,
@@ -210,6 +243,16 @@ pub enum Error {
         /// The last finite state, with its history, unless the start itself was
         /// not finite.
         last: Option<Box<Outcome>>,
+    },
+    /// A mode refused in the middle of a run.
+    #[error("the run stopped in iteration {iteration}: {source}")]
+    Stopped {
+        /// The iteration in which it happened.
+        iteration: usize,
+        /// The refusal.
+        source: Box<Error>,
+        /// The state before it, with its history.
+        last: Box<Outcome>,
     },
     /// A file could not be read.
     #[error("cannot read {}: {source}", path.display())]
@@ -243,23 +286,46 @@ pub enum Error {
         /// What is wrong with it.
         reason: String,
     },
-    /// A .csv file whose rows differ in length.
-    #[error("{}: line {line} has {found} fields where {expected} were expected", path.display())]
-    RaggedCsv {
+    /// A .mat file without a usable matrix.
+    #[error("{}: not a usable .mat file: {reason}", path.display())]
+    Mat {
         /// The file.
         path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// A .mat file with several matrices, or none of that name.
+    #[error(
+        "{}: {}; it holds the matrices {known} (say {}:NAME)",
+        path.display(),
+        variable.as_ref().map_or("say which matrix is meant".into(), |name| format!("there is no matrix '{name}'")),
+        path.display()
+    )]
+    MatVariable {
+        /// The file.
+        path: PathBuf,
+        /// The name asked for.
+        variable: Option<String>,
+        /// The names there are.
+        known: String,
+    },
+    /// A table whose rows differ in length.
+    #[error("{name}: line {line} has {found} fields where {expected} were expected")]
+    RaggedTable {
+        /// The file.
+        name: String,
         /// The line, counted from 1.
         line: u64,
         /// Fields of the first row.
-        expected: u64,
+        expected: usize,
         /// Fields of this row.
-        found: u64,
+        found: usize,
     },
-    /// A field of a .csv file that is not a number.
-    #[error("{}: line {line}, field {field}: '{text}' is not a number", path.display())]
-    CsvNumber {
+    /// A field of a table that is not a number.
+    #[error("{name}: line {line}, field {field}: '{text}' is not a number")]
+    NotANumber {
         /// The file.
-        path: PathBuf,
+        name: String,
         /// The line, counted from 1.
         line: u64,
         /// The field, counted from 1.
@@ -267,10 +333,73 @@ pub enum Error {
         /// What stands there.
         text: String,
     },
+    /// Missing entries that nobody said could be missing.
+    #[error(
+        "{count} entries of X are missing, the first at row {row}, column {column} (counted from 0); --missing mask leaves them out of the fit"
+    )]
+    Missing {
+        /// How many.
+        count: usize,
+        /// Row of the first.
+        row: usize,
+        /// Column of the first.
+        column: usize,
+    },
+    /// A configuration file that cannot be understood.
+    #[error("{}: {reason}", path.display())]
+    ConfigFile {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// A run folder without a checkpoint has nothing to resume.
+    #[error("{}: there is no checkpoint to resume from ({reason})", path.display())]
+    NoCheckpoint {
+        /// The run folder.
+        path: PathBuf,
+        /// Why.
+        reason: &'static str,
+    },
+    /// A checkpoint that cannot be used.
+    #[error("the checkpoint cannot be used: {0}")]
+    Checkpoint(#[from] CheckpointFault),
+    /// Something in the way that is not a run folder.
+    #[error("{} is not a run folder ({stranger}), so --force does not replace it", path.display())]
+    NotARunFolder {
+        /// The folder or file.
+        path: PathBuf,
+        /// How that is known.
+        stranger: String,
+    },
     /// A run folder is never overwritten unless asked.
     #[error("{} exists already; choose another folder or pass --force", path.display())]
     RunFolderExists {
         /// The folder.
         path: PathBuf,
     },
+}
+
+/// What is wrong with a checkpoint.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum CheckpointFault {
+    /// Not made by altbi.
+    #[error("it is not an altbi checkpoint")]
+    Foreign,
+    /// Incomplete or damaged.
+    #[error("it is torn: its contents do not match its checksum")]
+    Torn,
+    /// Made by another version.
+    #[error("its layout has version {found}, which this altbi does not read")]
+    Version {
+        /// The version it has.
+        found: u32,
+    },
+    /// The data changed since.
+    #[error("the data file is not the one the run began with")]
+    OtherData,
+    /// The settings changed since.
+    #[error("the settings are not the ones the run began with")]
+    OtherSettings,
 }

@@ -9,7 +9,9 @@ use rand::SeedableRng;
 use rand::rngs::ChaCha8Rng;
 use rand_distr::{Distribution, Open01};
 
+use crate::device::Device;
 use crate::error::{Error, Result};
+use crate::numerics::Precision;
 use crate::problem::Problem;
 
 /// The two factors of X ≈ W H.
@@ -35,11 +37,15 @@ pub struct GivenFactors {
 
 impl Factors {
     /// Uniform random factors on (0, 1), W first (the paper's start), except
-    /// where given.
+    /// where given. A drawn W is scaled so that W H has the mean of X: from the
+    /// paper's start, data in small units would look converged at once, because
+    /// the stopping rule measures against the error at the start. (The paper's
+    /// benchmarks have about that scale anyway.)
     ///
     /// # Errors
     /// [`Error::Rank`] for a rank outside 1 … min(n, m); [`Error::Shape`],
-    /// [`Error::NegativeEntry`] and [`Error::NotFiniteEntry`] for given factors.
+    /// [`Error::NegativeEntry`], [`Error::NotFiniteEntry`] and
+    /// [`Error::ZeroFactor`] for given factors.
     pub fn start(problem: &Problem, rank: usize, seed: u64, given: &GivenFactors) -> Result<Self> {
         let [n, m] = problem.shape();
         if rank == 0 || rank > n.min(m) {
@@ -53,11 +59,41 @@ impl Factors {
         // Both are drawn even if one is given: H does not depend on W's origin.
         let w = uniform(&mut generator, n, rank);
         let h = uniform(&mut generator, rank, m);
+        for (what, factor) in [("W", &given.w), ("H", &given.h)] {
+            if factor
+                .as_ref()
+                .is_some_and(|f| f.iter().all(|entry| *entry == 0.0))
+            {
+                return Err(Error::ZeroFactor { what });
+            }
+        }
+        let h = given.h.as_ref().unwrap_or(&h);
+        let h_tensor = problem.tensor("H", h, [rank, m])?;
+        let w = match &given.w {
+            Some(w) => w.clone(),
+            None => scaled_to_mean(w, h, problem.mean()),
+        };
         Ok(Self {
-            w: problem.tensor("W", given.w.as_ref().unwrap_or(&w), [n, rank])?,
-            h: problem.tensor("H", given.h.as_ref().unwrap_or(&h), [rank, m])?,
+            w: problem.tensor("W", &w, [n, rank])?,
+            h: h_tensor,
         })
     }
+}
+
+/// W times the number that gives W H this mean.
+pub(crate) fn scaled_to_mean(w: Array2<f64>, h: &Array2<f64>, mean: f64) -> Array2<f64> {
+    // The mean of a product needs only the sums of W's columns and H's rows.
+    let sum: f64 = (0..w.ncols())
+        .map(|k| w.column(k).sum() * h.row(k).sum())
+        .sum();
+    let entries = (w.nrows() * h.ncols()) as f64;
+    w * (mean * entries / sum)
+}
+
+/// A host matrix as a tensor on altbi's device.
+pub(crate) fn tensor(matrix: &Array2<f64>, precision: Precision) -> Tensor<2> {
+    let shape = [matrix.nrows(), matrix.ncols()];
+    Device::default().tensor(matrix.iter().copied().collect(), shape, precision)
 }
 
 /// A matrix of uniform numbers on the open interval (0, 1).
@@ -68,7 +104,7 @@ pub(crate) fn uniform(generator: &mut ChaCha8Rng, rows: usize, columns: usize) -
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::numerics::{Precision, to_host};
+    use crate::numerics::to_host;
 
     #[test]
     fn a_seed_is_a_start() {

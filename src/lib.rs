@@ -14,7 +14,7 @@
 //! | [`check`](mod@check) | is this hypergradient right? |
 //! | [`problem`], [`factors`] | the doors from host data to tensors |
 //! | [`metrics`] | relative error, sparsity, SIR |
-//! | [`data`], [`report`] | files in, run folders out |
+//! | [`data`], [`report`], [`plot`] | files in; run folders, pages and pictures out |
 //! | [`numerics`], [`split`], [`device`], [`error`] | the ground floor |
 
 #![forbid(unsafe_code)]
@@ -34,6 +34,7 @@ pub mod lambda;
 pub mod metrics;
 pub mod numerics;
 pub mod penalty;
+pub mod plot;
 pub mod problem;
 pub mod report;
 pub mod solver;
@@ -45,7 +46,7 @@ pub use check::{CheckReport, Verdict, check};
 pub use config::{AltBiConfig, Exponent, Method, Normalization};
 pub use criterion::{Criterion, HeldOut, Training};
 pub use divergence::{Beta, Divergence, Slope};
-pub use error::{Error, Result};
+pub use error::{CheckpointFault, Error, Result};
 pub use factors::{Factors, GivenFactors};
 pub use hypergradient::{Hypergradient, Mode};
 pub use lambda::{LambdaStart, LambdaStep};
@@ -54,5 +55,5 @@ pub use penalty::{
     Coupling, Group, Hoyer, L1, NoPenalty, Penalty, PenaltyTerm, Smooth, SquaredL1, SquaredL2,
 };
 pub use problem::{Problem, ToMatrix};
-pub use solver::{Observer, Outcome, Record, Signal, Solver, State, StopReason};
+pub use solver::{Checkpoint, Observer, Outcome, Record, Signal, Solver, State, StopReason};
 pub use split::{MajoriserPowers, Split};

@@ -17,6 +17,7 @@
 //! ndarray device, which rounds its exponent to 32 bits (use [`power`]).
 
 use burn::tensor::{Bool, DType, Tensor};
+use ndarray::ArrayView1;
 use serde::{Deserialize, Serialize};
 
 /// The floating-point type that tensors are made of.
@@ -47,11 +48,44 @@ impl Precision {
         }
     }
 
+    /// The name on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::F64 => "f64",
+            Self::F32 => "f32",
+        }
+    }
+
     /// The smallest value that a reconstruction or a denominator may take.
     pub fn floor(self) -> f64 {
         match self {
             Self::F64 => 1e-150,
             Self::F32 => 1e-18,
+        }
+    }
+
+    /// The sizes of the largest entry of X that leave room for the products and
+    /// powers the updates are made of, above the floor and below overflow.
+    pub fn range(self) -> (f64, f64) {
+        match self {
+            Self::F64 => (1e-60, 1e100),
+            Self::F32 => (1e-6, 1e12),
+        }
+    }
+
+    /// Whether a number stays finite in this precision.
+    pub fn holds(self, value: f64) -> bool {
+        match self {
+            Self::F64 => value.is_finite(),
+            Self::F32 => (value as f32).is_finite(),
+        }
+    }
+
+    /// The distance from 1 to the next number.
+    pub fn epsilon(self) -> f64 {
+        match self {
+            Self::F64 => f64::EPSILON,
+            Self::F32 => f64::from(f32::EPSILON),
         }
     }
 
@@ -92,15 +126,11 @@ impl Floored {
     /// Sets a derivative to zero where the floor binds (filled, not multiplied:
     /// the derivative may be infinite there).
     pub fn silence(&self, derivative: Tensor<2>) -> Tensor<2> {
-        let shape = derivative.dims();
-        if shape == self.bound.dims() {
-            derivative.mask_fill(self.bound.clone(), 0.0)
-        } else {
-            let [rows, columns] = self.bound.dims();
-            derivative
-                .expand([rows, columns])
-                .mask_fill(self.bound.clone(), 0.0)
-        }
+        let (here, there) = (derivative.dims(), self.bound.dims());
+        let shape = [here[0].max(there[0]), here[1].max(there[1])];
+        derivative
+            .expand(shape)
+            .mask_fill(self.bound.clone().expand(shape), 0.0)
     }
 }
 
@@ -139,6 +169,21 @@ pub fn power_of_ratio(base: Tensor<2>, exponent: f64) -> Tensor<2> {
     let floor = Precision::of(&base).floor();
     let floored = Floored::new(base, floor);
     floored.silence(power(&floored.value, exponent))
+}
+
+/// The largest change of an entry of a signal, relative to its largest entry; NaN
+/// where something is.
+pub(crate) fn movement(before: ArrayView1<f64>, after: ArrayView1<f64>) -> f64 {
+    let (mut moved, mut largest) = (0.0, 0.0);
+    for (b, a) in before.iter().zip(after) {
+        let step = (a - b).abs();
+        if step.is_nan() {
+            return f64::NAN;
+        }
+        moved = f64::max(moved, step);
+        largest = f64::max(largest, *a);
+    }
+    if moved == 0.0 { 0.0 } else { moved / largest }
 }
 
 /// The tensor's entries as 64-bit floats, row by row.

@@ -104,6 +104,7 @@ impl Observed {
 pub struct Problem {
     x: Array2<f64>,
     mask: Option<Array2<f64>>,
+    held_out: Option<Array2<f64>>,
     precision: Precision,
     device: Device,
     /// For updates of W.
@@ -123,7 +124,7 @@ impl Problem {
     /// # Shapes
     /// `x` is n×m.
     pub fn new(x: &(impl ToMatrix + ?Sized), precision: Precision) -> Result<Self> {
-        Self::checked(x.to_matrix()?, None, None, precision)
+        Self::checked(x.to_matrix()?, None, None, precision, false)
     }
 
     /// The same problem with a weight in [0, ∞) for each entry: 0 for a missing
@@ -141,7 +142,8 @@ impl Problem {
         mask: &(impl ToMatrix + ?Sized),
         precision: Precision,
     ) -> Result<Self> {
-        Self::checked(x.to_matrix()?, Some(mask.to_matrix()?), None, precision)
+        let mask = Some(mask.to_matrix()?);
+        Self::checked(x.to_matrix()?, mask, None, precision, false)
     }
 
     /// The same problem with further weights, for a [held-out](crate::HeldOut)
@@ -161,7 +163,12 @@ impl Problem {
         precision: Precision,
     ) -> Result<Self> {
         let (mask, held_out) = (mask.to_matrix()?, held_out.to_matrix()?);
-        Self::checked(x.to_matrix()?, Some(mask), Some(held_out), precision)
+        Self::checked(x.to_matrix()?, Some(mask), Some(held_out), precision, false)
+    }
+
+    /// Columns to be encoded, which may well be all zero.
+    pub(crate) fn of_columns(x: &(impl ToMatrix + ?Sized), precision: Precision) -> Result<Self> {
+        Self::checked(x.to_matrix()?, None, None, precision, true)
     }
 
     fn checked(
@@ -169,6 +176,7 @@ impl Problem {
         mask: Option<Array2<f64>>,
         held_out: Option<Array2<f64>>,
         precision: Precision,
+        zeros_allowed: bool,
     ) -> Result<Self> {
         let (rows, columns) = x.dim();
         if rows == 0 || columns == 0 {
@@ -181,7 +189,7 @@ impl Problem {
         for (what, weights) in [("the mask", &mask), ("the held-out weights", &held_out)] {
             if let Some(weights) = weights {
                 check_shape(what, weights, [rows, columns])?;
-                check_nonnegative(what, weights)?;
+                check_nonnegative(what, weights, precision)?;
             }
         }
         if let Some(mask) = &mask {
@@ -193,25 +201,34 @@ impl Problem {
                 return Err(Error::UnobservedColumn { column });
             }
         }
-        let needed = |index: (usize, usize)| {
-            let weighs = |weights: &Array2<f64>| weights[index] > 0.0;
-            mask.as_ref().is_none_or(weighs) || held_out.as_ref().is_some_and(weighs)
-        };
         let floor = precision.floor();
-        for (index, value) in x.indexed_iter_mut() {
-            let usable = value.is_finite() && *value >= floor;
-            if !(usable || needed(index)) {
-                *value = UNOBSERVED;
-            } else if *value >= 0.0 && *value < floor {
-                *value = 0.0;
+        let largest = {
+            let needed = needed(mask.as_ref(), held_out.as_ref());
+            for (index, value) in x.indexed_iter_mut() {
+                if !needed(index) {
+                    *value = UNOBSERVED;
+                } else if *value >= 0.0 && *value < floor {
+                    *value = 0.0;
+                }
             }
-        }
-        check_nonnegative("X", &x)?;
-        if !x.indexed_iter().any(|(index, x)| *x > 0.0 && needed(index)) {
+            check_nonnegative("X", &x, precision)?;
+            let observed = x.indexed_iter().filter(|(index, _)| needed(*index));
+            observed.fold(0.0f64, |largest, (_, x)| largest.max(*x))
+        };
+        if largest == 0.0 && !zeros_allowed {
             return Err(Error::AllZero {
                 rows,
                 columns,
                 floor,
+            });
+        }
+        let (least, most) = precision.range();
+        if largest > 0.0 && !(least..=most).contains(&largest) {
+            return Err(Error::Scale {
+                largest,
+                precision: precision.name(),
+                least,
+                most,
             });
         }
         let device = Device::default();
@@ -236,6 +253,7 @@ impl Problem {
             },
             x,
             mask,
+            held_out,
             precision,
             device,
         })
@@ -246,11 +264,9 @@ impl Problem {
     /// # Errors
     /// [`Error::OutsideDomain`] with the first such entry.
     pub fn check_domain(&self, divergence: &dyn Divergence) -> Result<()> {
-        match self
-            .x
-            .indexed_iter()
-            .find(|(_, x)| !divergence.accepts(**x))
-        {
+        let needed = needed(self.mask.as_ref(), self.held_out.as_ref());
+        let mut entries = self.x.indexed_iter();
+        match entries.find(|(index, x)| needed(*index) && !divergence.accepts(**x)) {
             None => Ok(()),
             Some(((row, column), &value)) => Err(Error::OutsideDomain {
                 divergence: divergence.name(),
@@ -282,9 +298,12 @@ impl Problem {
         self.precision
     }
 
-    /// The device of its tensors.
-    pub fn device(&self) -> &Device {
-        &self.device
+    /// The mean of the observed entries, by their weights.
+    pub fn mean(&self) -> f64 {
+        match &self.mask {
+            Some(mask) => (&self.x * mask).sum() / mask.sum(),
+            None => self.x.sum() / self.x.len() as f64,
+        }
     }
 
     /// The data as updates of W see it: n×m.
@@ -295,6 +314,12 @@ impl Problem {
     /// The data as updates of H see it: m×n.
     pub fn columns(&self) -> &Observed {
         &self.columns
+    }
+
+    /// Values in row order as a tensor beside X, unchecked: for states that the
+    /// solver has checked itself.
+    pub(crate) fn tensor_of(&self, values: Vec<f64>, shape: [usize; 2]) -> Tensor<2> {
+        self.device.tensor(values, shape, self.precision)
     }
 
     /// A checked nonnegative matrix (a factor, a λ) as a tensor beside X.
@@ -310,14 +335,14 @@ impl Problem {
     ) -> Result<Tensor<2>> {
         let matrix = matrix.to_matrix()?;
         check_shape(what, &matrix, shape)?;
-        check_nonnegative(what, &matrix)?;
+        check_nonnegative(what, &matrix, self.precision)?;
         let values = matrix.iter().copied().collect();
         Ok(self.device.tensor(values, shape, self.precision))
     }
 }
 
-/// What an entry without any weight is stored as where it is missing or zero: a
-/// number in every divergence's domain, since 0 · ∞ would not be 0.
+/// What an entry without any weight is stored as: an ordinary number, since
+/// 0 · ∞ and 0 · NaN would not be 0.
 const UNOBSERVED: f64 = 1.0;
 
 fn check_shape(what: &'static str, matrix: &Array2<f64>, expected: [usize; 2]) -> Result<()> {
@@ -333,9 +358,20 @@ fn check_shape(what: &'static str, matrix: &Array2<f64>, expected: [usize; 2]) -
     }
 }
 
-fn check_nonnegative(what: &'static str, matrix: &Array2<f64>) -> Result<()> {
+/// Whether an entry has a weight in the fit or in the held-out error.
+fn needed<'a>(
+    mask: Option<&'a Array2<f64>>,
+    held_out: Option<&'a Array2<f64>>,
+) -> impl Fn((usize, usize)) -> bool + 'a {
+    move |index| {
+        mask.is_none_or(|weights| weights[index] > 0.0)
+            || held_out.is_some_and(|weights| weights[index] > 0.0)
+    }
+}
+
+fn check_nonnegative(what: &'static str, matrix: &Array2<f64>, precision: Precision) -> Result<()> {
     for ((row, column), &value) in matrix.indexed_iter() {
-        if !value.is_finite() {
+        if !precision.holds(value) {
             return Err(Error::NotFiniteEntry {
                 what,
                 row,

@@ -127,7 +127,7 @@ fn a_run_folder_holds_what_the_contract_says() {
     assert_eq!(summary["seed"], 5);
     let config: toml::Table = file("config.toml").parse().unwrap();
     assert_eq!(config["divergence"].as_str(), Some("kl"));
-    assert_eq!(config["solver"]["rank"].as_integer(), Some(3));
+    assert_eq!(config["rank"].as_integer(), Some(3));
 
     // An existing folder is refused before anything is read, and kept.
     let again = altbi(&arguments);
@@ -229,9 +229,13 @@ fn bad_input_is_named_exits_with_2_and_leaves_nothing() {
     let out = folder.path("run");
     let cases: &[(&str, &[&str], &str)] = &[
         ("missing file", &[&missing], "missing.npy"),
-        ("directory", &[&directory], "ending"),
+        ("directory", &[&directory], "ending must be"),
         ("negative", &[&negative], "row 3, column 2 is -1"),
-        ("NaN", &[&nan], "row 4, column 1 is NaN"),
+        (
+            "NaN",
+            &[&nan],
+            "1 entries of X are missing, the first at row 4, column 1",
+        ),
         ("infinite", &[&infinite], "row 0, column 6 is inf"),
         ("all zero", &[&zeros], "nothing to factorise"),
         ("ragged", &[&ragged], "line 2 has 2 fields where 3"),

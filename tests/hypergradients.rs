@@ -71,7 +71,8 @@ fn elaborate(separable: bool) -> (Bunch, Tensor<2>, Tensor<2>) {
     let held_out = matrix(9, 7, 2.2).mapv(|u| if u > 0.6 { 1.5 } else { 0.0 });
     let problem = Problem::held_out(&x, &mask, &held_out, Precision::F64).unwrap();
     let fixed = if separable {
-        PenaltyTerm::fixed(SquaredL2, 0.7).unwrap()
+        let weights = problem.tensor("weights", &matrix(9, 1, 0.6), [9, 1]);
+        PenaltyTerm::fixed_rows(SquaredL2, weights.unwrap())
     } else {
         PenaltyTerm::fixed(Smooth, 0.7).unwrap()
     };
@@ -269,6 +270,65 @@ fn a_plug_in_without_tangent_works_in_reverse_and_is_refused_elsewhere() {
             "{refusal:?}"
         );
     }
+}
+
+#[test]
+fn a_hypergradient_lost_in_rounding_is_unchecked_not_a_mismatch() {
+    // X is W H to the last digit, and λ = 0: nothing wants to move.
+    let (w, h) = (matrix(6, 2, 0.3), matrix(2, 5, 0.7));
+    let exact = problem(&w.dot(&h));
+    let tensor = |m: &Array2<f64>| exact.tensor("test", m, [m.nrows(), m.ncols()]).unwrap();
+    let bunch = Bunch::new(&exact, &tensor(&h), Beta::KL, L1, 4).unwrap();
+    let lambda = tensor(&Array2::zeros((6, 1)));
+    let report = check_bunch(&bunch, &tensor(&w), &lambda, &MODES).unwrap();
+    assert!(!report.is_inconsistent(), "{report}");
+
+    // Strong powers drive rows to zero, where E is flat to the last digit.
+    let x = matrix(30, 12, 0.2);
+    for beta in [5.0, 6.0] {
+        let report = check(&problem(&x), Beta(beta), L1).unwrap();
+        assert!(!report.is_inconsistent(), "β={beta}\n{report}");
+    }
+
+    // One λ of zero among large ones, and H in small units.
+    let mut lambda = Array2::from_elem((30, 1), 1e6);
+    lambda[[4, 0]] = 0.0;
+    for (scale, lambda) in [(1.0, lambda), (1e-6, Array2::zeros((30, 1)))] {
+        let problem = problem(&x);
+        let tensor = |m: &Array2<f64>| problem.tensor("test", m, [m.nrows(), m.ncols()]).unwrap();
+        let h = tensor(&(matrix(3, 12, 0.4) * scale));
+        let w = tensor(&(matrix(30, 3, 0.1) / scale));
+        let bunch = Bunch::new(&problem, &h, Beta::KL, L1, 4).unwrap();
+        let report = check_bunch(&bunch, &w, &tensor(&lambda), &MODES).unwrap();
+        assert!(!report.is_inconsistent(), "{scale}\n{report}");
+    }
+}
+
+#[test]
+fn tensors_of_another_type_are_refused() {
+    let wide = problem(&matrix(4, 6, 0.5));
+    let narrow = Problem::new(&matrix(4, 6, 0.5), Precision::F32).unwrap();
+    let h = narrow.tensor("H", &matrix(2, 6, 0.1), [2, 6]).unwrap();
+    let refused = Bunch::new(&wide, &h, Beta::KL, L1, 3);
+    assert!(matches!(refused, Err(Error::Precision { what: "H", .. })));
+    let bunch = Bunch::new(&narrow, &h, Beta::KL, L1, 3).unwrap();
+    let w = wide.tensor("W", &matrix(4, 2, 0.1), [4, 2]).unwrap();
+    let lambda = narrow.tensor("λ", &matrix(4, 1, 0.1), [4, 1]).unwrap();
+    let refused = bunch.hypergradient(&w, &lambda, Mode::Reverse);
+    assert!(matches!(refused, Err(Error::Precision { what: "W", .. })));
+}
+
+#[test]
+fn the_implicit_mode_works_in_32_bits() {
+    let problem = Problem::new(&matrix(6, 8, 0.4), Precision::F32).unwrap();
+    let h = problem.tensor("H", &matrix(2, 8, 0.8), [2, 8]).unwrap();
+    let w = problem.tensor("W", &matrix(6, 2, 0.1), [6, 2]).unwrap();
+    let lambda = problem.tensor("λ", &matrix(6, 1, 0.6), [6, 1]).unwrap();
+    let bunch = Bunch::new(&problem, &h, Beta::KL, L1, 4).unwrap();
+    let implicit = bunch.hypergradient(&w, &lambda, Mode::Implicit).unwrap();
+    let long = Bunch::new(&problem, &h, Beta::KL, L1, 4000).unwrap();
+    let unrolled = long.hypergradient(&w, &lambda, Mode::Adjoint).unwrap();
+    assert_close("implicit", &implicit.gradient, &unrolled.gradient, 1e-2);
 }
 
 #[test]

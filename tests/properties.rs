@@ -3,15 +3,18 @@
 
 mod common;
 
+use std::cell::RefCell;
+use std::rc::Rc;
 use std::sync::Arc;
 
 use altbi::check::BETAS;
 use altbi::metrics::recovery;
 use altbi::update::Rule;
 use altbi::{
-    AltBiConfig, Beta, Bunch, Divergence, Error, Exponent, Hoyer, L1, LambdaStep, Method, Mode,
-    Normalization, PenaltyTerm, Precision, Problem, Record, Signal, Split, SquaredL2, State,
-    StopReason, ToMatrix, Training, penalty,
+    AltBiConfig, Beta, Bunch, Checkpoint, CheckpointFault, Divergence, Error, Exponent,
+    GivenFactors, Hoyer, L1, LambdaStep, Method, Mode, Normalization, Penalty, PenaltyTerm,
+    Precision, Problem, Record, Signal, Split, SquaredL2, State, StopReason, ToMatrix, Training,
+    penalty,
 };
 use burn::tensor::Tensor;
 use common::{assert_close, matrix, problem};
@@ -111,10 +114,16 @@ fn lambda_zero_is_mu_t_to_the_bit() {
             let penalty = penalty::by_name(name).unwrap();
             let fit =
                 |config: AltBiConfig| config.solver(Beta(beta), penalty.clone()).fit(&x).unwrap();
-            let plain = fit(config.clone().with_method(Method::MuT));
-            let zero = fit(config.with_method(Method::Frozen).with_lambda(0.0));
-            assert_eq!(plain.w, zero.w, "β={beta} {name}");
-            assert_eq!(plain.h, zero.h, "β={beta} {name}");
+            for exponent in [Exponent::One, Exponent::Monotone] {
+                if name == "hoyer" && exponent == Exponent::Monotone {
+                    continue;
+                }
+                let config = config.clone().with_exponent(exponent);
+                let plain = fit(config.clone().with_method(Method::MuT));
+                let zero = fit(config.with_method(Method::Frozen).with_lambda(0.0));
+                assert_eq!(plain.w, zero.w, "β={beta} {name} {exponent:?}");
+                assert_eq!(plain.h, zero.h, "β={beta} {name} {exponent:?}");
+            }
         }
     }
 }
@@ -389,8 +398,11 @@ fn entry_points_lead_to_the_same_result() {
     let from_slice = config.fit(&(x.as_slice().unwrap(), [9, 7])).unwrap();
     assert_eq!(from_array.w, from_tensor.w);
     assert_eq!(from_array.w, from_slice.w);
-    let back = altbi::Outcome::tensor(&from_array.w, Precision::F64);
-    assert_eq!(back.to_matrix().unwrap(), from_array.w);
+    assert_eq!(from_array.w_tensor().to_matrix().unwrap(), from_array.w);
+    assert_eq!(from_array.h_tensor().to_matrix().unwrap(), from_array.h);
+    assert_eq!(from_array.lambda_tensor().dims(), [9, 1]);
+    let entries: Vec<f64> = from_array.h.iter().copied().collect();
+    assert_eq!(from_array.h.as_slice().unwrap(), entries);
 }
 
 #[test]
@@ -521,6 +533,196 @@ fn a_blow_up_is_named_and_the_last_finite_state_returned() {
     assert!(last.w.iter().chain(&last.h).all(|v| v.is_finite()));
 }
 
+/// A penalty whose tangent is not a number.
+#[derive(Debug)]
+struct Nonsense;
+
+impl Penalty for Nonsense {
+    fn name(&self) -> String {
+        "nonsense".into()
+    }
+    fn value(&self, w: &Tensor<2>) -> Tensor<2> {
+        L1.value(w)
+    }
+    fn split(&self, w: &Tensor<2>) -> Split {
+        L1.split(w)
+    }
+    fn tangent(&self, w: &Tensor<2>, direction: &Tensor<2>) -> Option<Split> {
+        L1.tangent(w, direction).map(|split| Split {
+            positive: split.positive.full_like(f64::NAN),
+            ..split
+        })
+    }
+}
+
+#[test]
+fn a_hypergradient_that_is_not_a_number_is_named() {
+    let result = AltBiConfig::new(2)
+        .with_hypergradient(Mode::Forward)
+        .solver(Beta::KL, Nonsense)
+        .fit(&matrix(6, 5, 0.2));
+    assert!(
+        matches!(
+            &result,
+            Err(Error::NotFinite { iteration: 1, quantity: "hypergradient", last: Some(last) })
+                if last.iterations == 0
+        ),
+        "{result:?}"
+    );
+}
+
+#[test]
+fn a_mode_that_refuses_on_the_way_leaves_the_state_before() {
+    // Equal rows of H: at the first bunch's fixed point I − A is singular.
+    let given = GivenFactors {
+        w: None,
+        h: Some(Array2::ones((2, 5))),
+    };
+    let result = AltBiConfig::new(2)
+        .with_hypergradient(Mode::Implicit)
+        .solver(Beta::KL, L1)
+        .with_factors(given)
+        .fit(&Array2::from_shape_fn((6, 5), |(i, _)| 1.0 + i as f64));
+    assert!(
+        matches!(&result, Err(Error::Stopped { iteration: 1, source, last })
+            if matches!(**source, Error::SingularFixedPoint { .. } | Error::NoFixedPoint { .. })
+                && last.w.nrows() == 6),
+        "{result:?}"
+    );
+}
+
+#[test]
+fn units_do_not_decide_when_a_run_has_converged() {
+    let x = altbi::data::benchmark_a(60, 20, 3, 1).x;
+    let fit = |scale: f64| {
+        let config = AltBiConfig::new(3).with_method(Method::MuT);
+        config.fit(&(&x * scale)).unwrap()
+    };
+    let unit = fit(1.0);
+    for scale in [1e-9, 1e-3, 1e6] {
+        let other = fit(scale);
+        assert_eq!(other.iterations, unit.iterations, "{scale}");
+        assert!((other.relative_error / unit.relative_error - 1.0).abs() < 1e-6);
+    }
+    for (scale, precision) in [
+        (1e-80, Precision::F64),
+        (1e-10, Precision::F32),
+        (1e39, Precision::F32),
+    ] {
+        let refused = Problem::new(&(&x * scale), precision);
+        assert!(
+            matches!(
+                refused,
+                Err(Error::Scale { .. } | Error::NotFiniteEntry { .. })
+            ),
+            "{scale}"
+        );
+    }
+}
+
+#[test]
+fn a_start_that_cannot_move_is_refused() {
+    let given = GivenFactors {
+        w: Some(Array2::zeros((6, 2))),
+        h: None,
+    };
+    let solver = AltBiConfig::new(2).solver(Beta::KL, L1).with_factors(given);
+    let refused = solver.init(&problem(&matrix(6, 5, 0.2)));
+    assert!(matches!(refused, Err(Error::ZeroFactor { what: "W" })));
+}
+
+#[test]
+fn the_first_lambda_is_balanced_for_the_factors_that_the_loop_sees() {
+    let x = altbi::data::benchmark_a(60, 20, 3, 1).x;
+    let shares = |normalize| {
+        let start = AltBiConfig::new(3)
+            .with_normalize(normalize)
+            .with_max_iterations(1)
+            .fit(&x)
+            .unwrap();
+        let share = |record: &Record| record.objective / record.divergence - 1.0;
+        [share(&start.history[0]), share(&start.history[1])]
+    };
+    let (free, tied) = (shares(Normalization::None), shares(Normalization::HRows));
+    assert!((free[0] - 0.1).abs() < 1e-12 && (tied[0] - 0.1).abs() < 1e-12);
+    // Rescaling does not throw the balance over in the first iteration.
+    assert!(tied[1] < 2.0 * free[1], "{tied:?} {free:?}");
+}
+
+#[test]
+fn a_constant_matrix_has_no_relative_error() {
+    let outcome = AltBiConfig::new(1)
+        .fit(&Array2::from_elem((7, 9), 0.1))
+        .unwrap();
+    assert!(outcome.relative_error.is_nan());
+}
+
+#[test]
+fn a_run_goes_on_from_a_checkpoint_to_the_same_bits() {
+    let x = altbi::data::benchmark_a(40, 12, 3, 5).x;
+    for (precision, normalize) in [
+        (Precision::F64, Normalization::None),
+        (Precision::F64, Normalization::HRows),
+        (Precision::F32, Normalization::None),
+    ] {
+        let problem = Problem::new(&x, precision).unwrap();
+        let solver = || {
+            AltBiConfig::new(3)
+                .with_precision(precision)
+                .with_normalize(normalize)
+                .with_max_iterations(25)
+                .with_tolerance(0.0)
+                .solver(Beta(0.5), SquaredL2)
+        };
+        let unbroken = solver().run(&problem).unwrap();
+        for stop_at in [0, 1, 7, 24] {
+            let kept = Rc::new(RefCell::new((Vec::new(), None)));
+            let writer = kept.clone();
+            let mut history = Vec::new();
+            let mut first = None;
+            let broken = solver()
+                .observe(move |record: &Record, state: &State| {
+                    history.push(record.clone());
+                    let lambda = state.lambda.to_matrix().unwrap();
+                    let start = first.get_or_insert(lambda).clone();
+                    if record.iteration == stop_at {
+                        let point = Checkpoint::new("d", "s", state, &start, &history).unwrap();
+                        *writer.borrow_mut() = (point.encode(), Some(point));
+                        return Signal::Stop;
+                    }
+                    Signal::Continue
+                })
+                .run(&problem)
+                .unwrap();
+            assert_eq!(broken.iterations, stop_at);
+            let (bytes, point) = kept.take();
+            // A NaN is not equal to itself, but its bytes are.
+            let decoded = Checkpoint::decode(&bytes).unwrap();
+            assert_eq!(decoded.encode(), point.unwrap().encode());
+            let resumed = solver().resume(&problem, &decoded).unwrap();
+            assert_eq!(resumed.w, unbroken.w, "{precision:?} {stop_at}");
+            assert_eq!(resumed.h, unbroken.h);
+            assert_eq!(resumed.lambda, unbroken.lambda);
+            assert_eq!(resumed.lambda_at_start, unbroken.lambda_at_start);
+            assert_eq!(resumed.history.len(), unbroken.history.len());
+            for (a, b) in resumed.history.iter().zip(&unbroken.history) {
+                assert_eq!((a.divergence, a.objective), (b.divergence, b.objective));
+            }
+            // Any torn byte is noticed.
+            for cut in [10, 40, bytes.len() - 1] {
+                let torn = Checkpoint::decode(&bytes[..cut]);
+                assert!(matches!(
+                    torn,
+                    Err(CheckpointFault::Torn | CheckpointFault::Foreign)
+                ));
+            }
+            let mut flipped = bytes.clone();
+            flipped[60] ^= 1;
+            assert_eq!(Checkpoint::decode(&flipped), Err(CheckpointFault::Torn));
+        }
+    }
+}
+
 #[test]
 fn why_it_stopped() {
     let x = matrix(6, 5, 0.2);
@@ -633,6 +835,17 @@ fn a_fixed_term_counts_in_the_objective_and_pulls() {
     assert!((fixed.objective - fixed.divergence - penalty).abs() < 1e-12);
     assert!(fixed.w.sum() < plain.w.sum());
     assert!(PenaltyTerm::fixed(SquaredL2, -1.0).is_err());
-    let rule = Rule::new(Arc::new(Beta::KL), Vec::new());
-    assert!(rule.is_separable());
+    // A weight for each row, all of them equal, is that weight.
+    let rows = problem(&x).tensor("weights", &Array2::from_elem((10, 1), 2.0), [10, 1]);
+    let by_rows = config
+        .solver(Beta::KL, L1)
+        .with_term(PenaltyTerm::fixed_rows(SquaredL2, rows.unwrap()))
+        .fit(&x)
+        .unwrap();
+    assert_eq!(by_rows.w, fixed.w);
+    let twice = config
+        .solver(Beta::KL, L1)
+        .with_term(PenaltyTerm::tuned(SquaredL2))
+        .fit(&x);
+    assert!(matches!(twice, Err(Error::Conflict { .. })));
 }

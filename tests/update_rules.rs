@@ -5,7 +5,7 @@ mod common;
 use std::sync::Arc;
 
 use altbi::update::Rule;
-use altbi::{Beta, PenaltyTerm, Precision, Problem, ToMatrix, penalty};
+use altbi::{Beta, Divergence, PenaltyTerm, Precision, Problem, ToMatrix, penalty};
 use common::assert_close;
 use ndarray::Array2;
 use proptest::prelude::*;
@@ -57,14 +57,20 @@ impl ScalarLoop<'_> {
             let (mut numerator, mut denominator) = (0.0, 0.0);
             for j in 0..m {
                 let y: f64 = (0..rank).map(|l| self.w[[i, l]] * self.h[[l, j]]).sum();
-                let y = y.max(1e-150);
+                let y = y.max(Beta(self.beta).floor(Precision::F64));
                 let weight = self.mask[[i, j]] * self.h[[k, j]];
                 numerator += weight * self.x[[i, j]] * y.powf(self.beta - 2.0);
                 denominator += weight * y.powf(self.beta - 1.0);
             }
             let (plus, minus) = self.penalty(i, k);
             let ratio = (numerator + minus) / (denominator + plus).max(1e-150);
-            self.w[[i, k]] * ratio.powf(self.exponent)
+            // 0^γ = 0, and what is below the floor counts as 0.
+            let gain = if ratio < 1e-150 && self.exponent != 1.0 {
+                0.0
+            } else {
+                ratio.powf(self.exponent)
+            };
+            self.w[[i, k]] * gain
         })
     }
 }
@@ -77,6 +83,15 @@ fn entries(zeros: bool) -> impl Strategy<Value = f64> {
 fn array(rows: usize, columns: usize, zeros: bool) -> impl Strategy<Value = Array2<f64>> {
     proptest::collection::vec(entries(zeros), rows * columns)
         .prop_map(move |values| Array2::from_shape_vec((rows, columns), values).unwrap())
+}
+
+/// Weights with zeros among them, but none in a whole row or column.
+fn observed_everywhere(mut mask: Array2<f64>) -> Array2<f64> {
+    let (n, m) = mask.dim();
+    for i in 0..n.max(m) {
+        mask[[i % n, i % m]] = 0.5;
+    }
+    mask
 }
 
 #[derive(Debug)]
@@ -106,9 +121,9 @@ fn drawn() -> impl Strategy<Value = Drawn> {
             let zeros = beta > 0.0;
             (
                 array(n, m, zeros),
-                array(n, m, false),
+                array(n, m, true).prop_map(observed_everywhere),
                 array(n, rank, zeros),
-                array(rank, m, false),
+                array(rank, m, zeros),
                 array(n, 1, true),
             )
                 .prop_map(move |(x, mask, w, h, lambda)| Drawn {
@@ -123,7 +138,9 @@ fn drawn() -> impl Strategy<Value = Drawn> {
                     lambda,
                 })
         })
-        .prop_filter("X must not be all zero", |drawn| drawn.x.sum() > 0.0)
+        .prop_filter("X must not be all zero where it is observed", |drawn| {
+            (&drawn.x * &drawn.mask).sum() > 0.0
+        })
 }
 
 proptest! {

@@ -116,7 +116,14 @@ impl CheckReport {
     /// went unnoticed.
     pub fn is_consistent(&self) -> bool {
         let any = |verdict| self.comparisons.iter().any(|c| c.verdict == verdict);
-        any(Verdict::Pass) && !any(Verdict::Mismatch) && self.controls_hold()
+        any(Verdict::Pass) && !self.is_inconsistent()
+    }
+
+    /// Whether something differs, or a known mistake went unnoticed. A report can
+    /// be neither consistent nor inconsistent: nothing could be checked.
+    pub fn is_inconsistent(&self) -> bool {
+        let differs = |c: &Comparison| c.verdict == Verdict::Mismatch;
+        self.comparisons.iter().any(differs) || !self.controls_hold()
     }
 
     /// Whether every known mistake that could show was found.

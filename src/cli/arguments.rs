@@ -1,9 +1,10 @@
 //! Flags that several commands share, and how their values are read.
 
-use std::path::PathBuf;
+use std::convert::Infallible;
+use std::path::Path;
 use std::str::FromStr;
 
-use altbi::data::read_matrix;
+use altbi::data::{Detect, Source, Table, TableOptions, read_matrix};
 use altbi::{
     Beta, Error, Exponent, LambdaStep, Method, Mode, Normalization, Precision, Problem, Result,
     divergence, penalty,
@@ -11,65 +12,97 @@ use altbi::{
 use clap::{Args, ValueEnum};
 use ndarray::Array2;
 
-/// What is factorised, and how it is measured.
+/// How the data is read, and in which precision it is worked on.
 #[derive(Debug, Args)]
-pub struct ProblemArguments {
-    /// The matrix X, .npy or .csv; without it, the embedded demo (benchmark A,
-    /// 1000×50)
-    pub data: Option<PathBuf>,
-    /// Number of components r
-    #[arg(long)]
-    pub rank: Option<usize>,
-    /// kl, frobenius, is, or beta:<number>
-    #[arg(long, default_value = "kl", value_parser = divergence::by_name)]
-    pub divergence: Beta,
-    /// l1, l2, group, l21, hoyer, smooth, or none
-    #[arg(long, default_value = "l1", value_parser = penalty_name)]
-    pub penalty: String,
-    /// Updates of W per update of H, T
-    #[arg(long, value_name = "T", default_value_t = 4)]
-    pub bunch: usize,
-    /// Exponent of the updates: 1, or the one that keeps the objective from rising
-    #[arg(long, default_value = "one")]
-    pub exponent: ExponentName,
-    /// Weights of the entries of X in [0, ∞), .npy or .csv; 0 marks a missing entry
+pub struct DataArguments {
+    /// Weights of the entries of X in [0, ∞), a file like DATA; 0 marks a missing
+    /// entry
     #[arg(long, value_name = "FILE")]
-    pub mask: Option<PathBuf>,
-    /// Seed of everything random
-    #[arg(long, default_value_t = 0)]
-    pub seed: u64,
+    pub mask: Option<String>,
+    /// Missing entries (empty fields, NA, NaN): an error, or left out of the fit
+    #[arg(long, default_value = "error")]
+    pub missing: Missing,
+    /// Whether the first row of a table names its columns
+    #[arg(long, default_value = "auto")]
+    pub header: DetectName,
+    /// Whether the first column of a table names its rows
+    #[arg(long, default_value = "auto")]
+    pub labels: DetectName,
     /// Floating-point type
     #[arg(long, default_value = "f64")]
     pub dtype: PrecisionName,
 }
 
-impl ProblemArguments {
-    /// The checked problem for a matrix, with the mask if there is one.
-    pub fn problem(&self, x: &Array2<f64>) -> Result<Problem> {
-        match &self.mask {
-            Some(path) => Problem::masked(x, &read_matrix(path)?, self.dtype.into()),
-            None => Problem::new(x, self.dtype.into()),
+/// `--missing`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Missing {
+    /// Refuse them.
+    Error,
+    /// Give them weight 0.
+    Mask,
+}
+
+impl DataArguments {
+    /// Reads the data; missing entries only where they are allowed.
+    pub fn read(&self, source: &Source) -> Result<Table> {
+        let table = source.read(TableOptions {
+            header: self.header.into(),
+            labels: self.labels.into(),
+        })?;
+        if self.missing == Missing::Error && self.mask.is_none() {
+            table.check_complete()?;
+        }
+        Ok(table)
+    }
+
+    /// The checked problem of a table, with its weights.
+    pub fn problem(&self, table: &Table) -> Result<Problem> {
+        let given = self
+            .mask
+            .as_deref()
+            .map(|path| read_matrix(Path::new(path)));
+        let given = given.transpose()?;
+        let present = match self.missing {
+            Missing::Mask => table.mask(),
+            Missing::Error => None,
+        };
+        let weights = match (given, present) {
+            (Some(given), Some(present)) if given.dim() == present.dim() => Some(given * present),
+            (Some(given), _) => Some(given),
+            (None, present) => present,
+        };
+        match weights {
+            Some(weights) => Problem::masked(&table.values, &weights, self.dtype.into()),
+            None => Problem::new(&table.values, self.dtype.into()),
         }
     }
 }
 
 /// Checks that a penalty of this name exists.
-fn penalty_name(name: &str) -> Result<String> {
+pub fn penalty_name(name: &str) -> Result<String> {
     penalty::by_name(name).map(|_| name.into())
+}
+
+/// A divergence by its name.
+pub fn divergence_name(name: &str) -> Result<Beta> {
+    divergence::by_name(name)
 }
 
 /// `--lambda`.
 #[derive(Debug, Clone, PartialEq)]
 pub enum LambdaArgument {
+    /// The method's own.
     Auto,
+    /// The same number for every row.
     Value(f64),
-    File(PathBuf),
+    /// One number per row.
+    File(String),
 }
 
 impl FromStr for LambdaArgument {
-    type Err = Error;
+    type Err = Infallible;
 
-    fn from_str(text: &str) -> Result<Self> {
+    fn from_str(text: &str) -> std::result::Result<Self, Infallible> {
         Ok(match (text, text.parse()) {
             ("auto", _) => Self::Auto,
             (_, Ok(value)) => Self::Value(value),
@@ -80,13 +113,18 @@ impl FromStr for LambdaArgument {
 
 /// A λ file as a column: a row is turned, anything else is left to the shape
 /// check.
-pub fn read_lambda(path: &std::path::Path) -> Result<Array2<f64>> {
-    let lambda = read_matrix(path)?;
+pub fn read_lambda(path: &str) -> Result<Array2<f64>> {
+    let lambda = read_matrix(Path::new(path))?;
     Ok(if lambda.nrows() == 1 {
         lambda.t().to_owned()
     } else {
         lambda
     })
+}
+
+/// A matrix from an optional file.
+pub fn read_optional(path: Option<&String>) -> Result<Option<Array2<f64>>> {
+    path.map(|path| read_matrix(Path::new(path))).transpose()
 }
 
 /// `--lambda-step`.
@@ -105,13 +143,27 @@ pub fn lambda_step(text: &str) -> Result<LambdaStep> {
     Ok(step)
 }
 
+/// The words of [`lambda_step`] for a step.
+pub fn lambda_step_text(step: LambdaStep) -> String {
+    match step {
+        LambdaStep::InverseIteration => "inv-iter".into(),
+        LambdaStep::Constant(c) => format!("constant:{c}"),
+    }
+}
+
+/// The word on the command line for a value.
+pub fn word(value: &impl ValueEnum) -> String {
+    let name = value.to_possible_value();
+    name.expect("no value is hidden").get_name().into()
+}
+
 /// Names on the command line for an enum of the library.
 macro_rules! names {
     ($(#[$doc:meta])* $name:ident for $target:ident { $($variant:ident $(= $text:literal)?),+ $(,)? }) => {
         $(#[$doc])*
         #[derive(Debug, Clone, Copy, ValueEnum)]
         pub enum $name {
-            $($(#[value(name = $text)])? $variant,)+
+            $($(#[value(name = $text)])? #[allow(missing_docs, reason = "as in the library")] $variant,)+
         }
 
         impl From<$name> for $target {
@@ -144,6 +196,10 @@ names!(
     /// `--dtype`.
     PrecisionName for Precision { F64, F32 }
 );
+names!(
+    /// `--header` and `--labels`.
+    DetectName for Detect { Auto, Yes, No }
+);
 
 #[cfg(test)]
 mod tests {
@@ -160,14 +216,9 @@ mod tests {
 
     #[test]
     fn steps_have_names() {
-        assert_eq!(
-            lambda_step("inv-iter").unwrap(),
-            LambdaStep::InverseIteration
-        );
-        assert_eq!(
-            lambda_step("constant:0.1").unwrap(),
-            LambdaStep::Constant(0.1)
-        );
+        for text in ["inv-iter", "constant:0.1"] {
+            assert_eq!(lambda_step_text(lambda_step(text).unwrap()), text);
+        }
         assert!(lambda_step("constant:0").is_err());
         assert!(lambda_step("constant").is_err());
         assert!(lambda_step("adam").is_err());

@@ -1,24 +1,26 @@
-//! `altbi fit`: factorise a matrix.
+//! `altbi fit` and `altbi resume`: factorise a matrix.
 
-use std::path::PathBuf;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
 
-use altbi::data::{Benchmark, demo, fingerprint, read_matrix};
+use altbi::data::{Benchmark, Source, Table, demo, fingerprint, text_fingerprint};
 use altbi::metrics::{Recovery, recovery};
-use altbi::report::{Summary, check_run_folder, write_run_folder};
+use altbi::report::{Labels, RunFolder, RunRecords, Summary};
 use altbi::{
-    AltBiConfig, Divergence, Error, GivenFactors, LambdaStart, LambdaStep, Outcome, Problem,
-    Result, penalty,
+    AltBiConfig, Beta, Checkpoint, CheckpointFault, Divergence, Error, GivenFactors, LambdaStart,
+    LambdaStep, Outcome, Result, Solver, StopReason, penalty,
 };
-use clap::Args;
-use ndarray::Array2;
+use clap::{Args, ValueEnum};
 
 use super::Ending;
 use super::arguments::{
-    LambdaArgument, MethodName, ModeName, NormalizationName, ProblemArguments, lambda_step,
-    read_lambda,
+    DataArguments, ExponentName, LambdaArgument, MethodName, ModeName, NormalizationName,
+    divergence_name, lambda_step, lambda_step_text, penalty_name, read_lambda, read_optional, word,
 };
-use super::progress::PlainLines;
-use super::settings::FitSettings;
+use super::checkpoints::Checkpoints;
+use super::config_file;
+use super::output::{json, say};
+use super::progress::Progress;
 
 /// Arguments of `fit`.
 #[derive(Debug, Args)]
@@ -26,13 +28,33 @@ use super::settings::FitSettings;
   altbi fit                                     the demo, with a summary
   altbi fit x.npy --rank 5 --out run            your data, results in the folder run
   altbi fit x.csv --rank 5 --divergence is --penalty l2 --exponent monotone
-  altbi fit x.npy --rank 5 --method mu-t        the baseline that AltBi must beat")]
+  altbi fit x.npy --rank 5 --method mu-t        the baseline that AltBi must beat
+  altbi fit data.mat:X --rank 4                 a matrix of a MATLAB file
+  altbi fit --config run/config.toml            the same run again
+
+Baselines pass over the flags that they have no use for.")]
 pub struct FitArguments {
-    #[command(flatten)]
-    problem: ProblemArguments,
+    /// The matrix X: .npy, .csv, .tsv, .mat (file.mat:NAME), or - for .csv on
+    /// standard input; without it, the embedded demo (benchmark A, 1000×50)
+    data: Option<String>,
+    /// Number of components r
+    #[arg(long)]
+    rank: Option<usize>,
     /// AltBi or a baseline
     #[arg(long, default_value = "altbi")]
     method: MethodName,
+    /// kl, frobenius, is, or beta:<number>
+    #[arg(long, default_value = "kl", value_parser = divergence_name)]
+    divergence: Beta,
+    /// l1, l2, group, l21, hoyer, smooth, or none
+    #[arg(long, default_value = "l1", value_parser = penalty_name)]
+    penalty: String,
+    /// Updates of W per update of H, T
+    #[arg(long, value_name = "T", default_value_t = 4)]
+    bunch: usize,
+    /// Exponent of the updates: 1, or the one that keeps the objective from rising
+    #[arg(long, default_value = "one")]
+    exponent: ExponentName,
     /// Where λ starts: auto, a number for every row, or a file with one per row
     #[arg(long, default_value = "auto", allow_negative_numbers = true)]
     lambda: LambdaArgument,
@@ -54,15 +76,29 @@ pub struct FitArguments {
     /// Stop when the divergence changes by less than this, relative to the start
     #[arg(long, default_value_t = 1e-6, allow_negative_numbers = true)]
     tol: f64,
-    /// W at the start, n×r, .npy or .csv; random without it
+    /// Seed of the random start
+    #[arg(long, default_value_t = 0)]
+    seed: u64,
+    /// W at the start, n×r, a file like DATA; random without it
     #[arg(long, value_name = "FILE")]
-    init_w: Option<PathBuf>,
-    /// H at the start, r×m, .npy or .csv; random without it
+    init_w: Option<String>,
+    /// H at the start, r×m, a file like DATA; random without it
     #[arg(long, value_name = "FILE")]
-    init_h: Option<PathBuf>,
-    /// Write W, H, λ, history, summary and settings into this new folder
+    init_h: Option<String>,
+    #[command(flatten)]
+    table: DataArguments,
+    /// Settings from a file, under the flags that are typed
+    #[arg(long, value_name = "FILE.toml")]
+    config: Option<PathBuf>,
+    /// Keep results, report and checkpoints in this new folder
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
+    /// csv: W and H also as tables with the data's labels
+    #[arg(long, default_value = "npy")]
+    format: Format,
+    /// Iterations between two checkpoints; without it, about every 10 seconds
+    #[arg(long, value_name = "N")]
+    checkpoint_every: Option<usize>,
     /// Replace an existing run folder
     #[arg(long)]
     force: bool,
@@ -74,165 +110,270 @@ pub struct FitArguments {
     json: bool,
 }
 
-/// The data of a run, with its truth where that is known.
-struct Data {
-    x: Array2<f64>,
-    truth: Option<Benchmark>,
+/// `--format`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Format {
+    Npy,
+    Csv,
+}
+
+/// Arguments of `resume`.
+#[derive(Debug, Args)]
+#[command(after_help = "Example:
+  altbi resume run
+
+The result is the one the unbroken run would have given, to the bit.")]
+pub struct ResumeArguments {
+    /// The folder of an interrupted run
+    folder: PathBuf,
+    /// Print nothing but errors
+    #[arg(long)]
+    quiet: bool,
+    /// Print the summary as JSON, and nothing else
+    #[arg(long)]
+    json: bool,
 }
 
 /// Runs `fit`.
-pub fn fit(arguments: &FitArguments) -> Result<Ending> {
-    if let Some(folder) = &arguments.out {
-        check_run_folder(folder, arguments.force)?;
-    }
-    let data = arguments.data()?;
-    let settings = arguments.settings(&data)?;
-    let problem = arguments.problem.problem(&data.x)?;
-    let outcome = arguments.run(&problem, &settings);
-    // A run that blew up still has the state before it did.
-    let (outcome, blow_up) = match outcome {
-        Err(Error::NotFinite {
-            iteration,
-            quantity,
-            last: Some(last),
-        }) => {
-            let error = Error::NotFinite {
-                iteration,
-                quantity,
-                last: None,
-            };
-            (*last, Some(error))
+pub fn fit(arguments: FitArguments) -> Result<Ending> {
+    let arguments = match &arguments.config {
+        Some(path) => {
+            // Everything behind `altbi fit`, as it was typed.
+            let typed: Vec<OsString> = std::env::args_os().skip(2).collect();
+            config_file::arguments_from(path, &typed)?
         }
-        other => (other?, None),
+        None => arguments,
     };
-    let recovery = data.truth.as_ref().and_then(|truth| {
-        let enough = settings.solver.rank >= truth.w.ncols();
-        enough.then(|| recovery(&truth.w, &truth.h, &outcome.w, &outcome.h))
-    });
-    let recovery = recovery.transpose()?;
-    let summary = Summary::new(
-        settings,
-        arguments.problem.seed,
-        fingerprint(&data.x),
-        &outcome,
-        recovery.as_ref(),
-    );
-    if let Some(folder) = &arguments.out {
-        write_run_folder(folder, arguments.force, &outcome, &summary)?;
-    }
-    if arguments.json {
-        let json = serde_json::to_string_pretty(&summary).expect("a summary is plain data");
-        println!("{json}");
-    } else if !arguments.quiet {
-        arguments.print(&summary, &outcome, recovery.as_ref());
-    }
-    match blow_up {
-        Some(error) => {
-            eprintln!("error: {error}");
-            Ok(Ending::CheckFailed)
-        }
-        None => Ok(Ending::Done),
-    }
+    let folder = arguments.out.as_deref();
+    let folder = folder.map(|path| RunFolder::new(path, arguments.force));
+    Run::new(&arguments, folder.transpose()?)?.execute(None)
 }
 
-impl FitArguments {
-    fn data(&self) -> Result<Data> {
-        match &self.problem.data {
-            Some(path) => Ok(Data {
-                x: read_matrix(path)?,
-                truth: None,
-            }),
+/// Runs `resume`.
+pub fn resume(arguments: &ResumeArguments) -> Result<Ending> {
+    let folder = RunFolder::open(&arguments.folder)?;
+    let bytes = folder.read_checkpoint()?;
+    let config = folder.read_config()?;
+    let path = folder.path().join("config.toml");
+    let mut settings = config_file::parse(&config, &path, &[])?;
+    settings.quiet = arguments.quiet;
+    settings.json = arguments.json;
+    let checkpoint = Checkpoint::decode(&bytes)?;
+    if checkpoint.settings_hash != text_fingerprint(&config) {
+        return Err(CheckpointFault::OtherSettings.into());
+    }
+    let mut run = Run::new(&settings, Some(folder))?;
+    run.config = config;
+    if checkpoint.data_hash != run.data_hash {
+        return Err(CheckpointFault::OtherData.into());
+    }
+    run.execute(Some(checkpoint))
+}
+
+/// A run about to begin: its data read, its settings fixed.
+struct Run<'a> {
+    arguments: &'a FitArguments,
+    folder: Option<RunFolder>,
+    table: Table,
+    truth: Option<Benchmark>,
+    data_hash: String,
+    solver: AltBiConfig,
+    /// The text of `config.toml`.
+    config: String,
+}
+
+impl<'a> Run<'a> {
+    fn new(arguments: &'a FitArguments, folder: Option<RunFolder>) -> Result<Self> {
+        let source = arguments.data.as_deref().map(Source::from);
+        let (table, truth) = match &source {
+            Some(source) => (arguments.table.read(source)?, None),
             None => {
                 let demo = demo();
-                Ok(Data {
-                    x: demo.x.clone(),
-                    truth: Some(demo),
-                })
+                (Table::from(demo.x.clone()), Some(demo))
             }
-        }
-    }
-
-    fn settings(&self, data: &Data) -> Result<FitSettings> {
-        let rank = match (self.problem.rank, &data.truth) {
-            (Some(rank), _) => rank,
-            (None, Some(truth)) => truth.w.ncols(),
-            (None, None) => return Err(Error::RankMissing),
         };
-        let solver = AltBiConfig {
-            rank,
-            method: self.method.into(),
-            bunch: self.problem.bunch,
-            exponent: self.problem.exponent.into(),
-            lambda: match self.lambda {
-                LambdaArgument::Value(value) => LambdaStart::Value(value),
-                LambdaArgument::Auto | LambdaArgument::File(_) => LambdaStart::Auto,
-            },
-            lambda_step: self.lambda_step,
-            lambda_max: self.lambda_max,
-            hypergradient: self.hypergradient.into(),
-            normalize: self.normalize.into(),
-            max_iterations: self.max_iter,
-            tolerance: self.tol,
-            seed: self.problem.seed,
-            precision: self.problem.dtype.into(),
+        let solver = arguments.solver_config(truth.as_ref())?;
+        // What came through a pipe is kept with the run, so that it can go on.
+        let source = match (source, &folder) {
+            (Some(Source::StandardInput), Some(folder)) => {
+                let copy = folder.path().join("data.csv");
+                Some(Source::from(copy.to_string_lossy().as_ref()))
+            }
+            (source, _) => source,
         };
-        Ok(FitSettings {
-            data: self.problem.data.clone(),
-            mask: self.problem.mask.clone(),
-            init_w: self.init_w.clone(),
-            init_h: self.init_h.clone(),
-            lambda_file: match &self.lambda {
-                LambdaArgument::File(path) => Some(path.clone()),
-                _ => None,
-            },
-            divergence: self.problem.divergence.name(),
-            penalty: self.problem.penalty.clone(),
+        let config = arguments.config_text(source.as_ref(), solver.rank);
+        Ok(Self {
+            data_hash: fingerprint(&table.values),
+            arguments,
+            folder,
+            table,
+            truth,
             solver,
+            config,
         })
     }
 
-    fn run(&self, problem: &Problem, settings: &FitSettings) -> Result<Outcome> {
-        let penalty = penalty::by_name(&settings.penalty)?;
-        let read = |path: &Option<PathBuf>| path.as_deref().map(read_matrix).transpose();
-        let given = GivenFactors {
-            w: read(&self.init_w)?,
-            h: read(&self.init_h)?,
+    fn execute(&self, checkpoint: Option<Checkpoint>) -> Result<Ending> {
+        let arguments = self.arguments;
+        let problem = arguments.table.problem(&self.table)?;
+        let mut solver = self.solver()?;
+        let mut checkpoints = Checkpoints::new(
+            self.folder.clone(),
+            &self.config,
+            &self.data_hash,
+            &text_fingerprint(&self.config),
+            arguments.checkpoint_every,
+        )
+        .with_data(self.data_to_keep());
+        if let Some(checkpoint) = &checkpoint {
+            let story = checkpoint.restore(&problem)?;
+            checkpoints = checkpoints.resumed(story.history, story.lambda_at_start);
+        }
+        let aftermath = checkpoints.aftermath();
+        solver = solver.observe(checkpoints);
+        if !arguments.quiet && !arguments.json {
+            solver = solver.observe(Progress::new(arguments.max_iter));
+        }
+        let result = match &checkpoint {
+            Some(checkpoint) => solver.resume(&problem, checkpoint),
+            None => solver.run(&problem),
         };
-        let mut solver = settings
+        // The progress bar goes before anything else is printed.
+        drop(solver);
+        let mut aftermath = aftermath.take();
+        if let Some(error) = aftermath.error.take() {
+            return Err(error);
+        }
+        // A run that broke down still has the state before it did.
+        let (outcome, broken) = match result {
+            Err(error @ (Error::NotFinite { last: Some(_), .. } | Error::Stopped { .. })) => {
+                let message = error.to_string();
+                let last = match error {
+                    Error::NotFinite {
+                        last: Some(last), ..
+                    }
+                    | Error::Stopped { last, .. } => last,
+                    _ => unreachable!("matched above"),
+                };
+                (*last, Some(message))
+            }
+            other => (other?, None),
+        };
+        if outcome.stop_reason == StopReason::Interrupted {
+            return Ok(self.interrupted(&outcome));
+        }
+        self.finish(&outcome, aftermath.folder_made)?;
+        match broken {
+            Some(message) => {
+                eprintln!("error: {message}");
+                Ok(Ending::CheckFailed)
+            }
+            None => Ok(Ending::Done),
+        }
+    }
+
+    fn solver(&self) -> Result<Solver> {
+        let arguments = self.arguments;
+        let given = GivenFactors {
+            w: read_optional(arguments.init_w.as_ref())?,
+            h: read_optional(arguments.init_h.as_ref())?,
+        };
+        let penalty = penalty::by_name(&arguments.penalty)?;
+        let solver = self
             .solver
-            .solver(self.problem.divergence, penalty)
+            .solver(arguments.divergence, penalty)
             .with_factors(given);
-        if let Some(path) = &settings.lambda_file {
-            solver = solver.with_lambda(read_lambda(path)?);
+        Ok(match &arguments.lambda {
+            LambdaArgument::File(path) => solver.with_lambda(read_lambda(path)?),
+            LambdaArgument::Auto | LambdaArgument::Value(_) => solver,
+        })
+    }
+
+    /// A copy of what came through standard input.
+    fn data_to_keep(&self) -> Option<String> {
+        let piped = self.arguments.data.as_deref() == Some("-");
+        piped.then(|| self.table.to_csv())
+    }
+
+    fn interrupted(&self, outcome: &Outcome) -> Ending {
+        let done = outcome.iterations;
+        match &self.folder {
+            Some(folder) => eprintln!(
+                "interrupted after {done} iterations; go on with\n  altbi resume {}",
+                folder.path().display()
+            ),
+            None => eprintln!(
+                "interrupted after {done} iterations; nothing is kept, because no --out was given"
+            ),
         }
-        if !self.quiet && !self.json {
-            solver = solver.observe(PlainLines::new(self.max_iter));
+        Ending::Interrupted
+    }
+
+    fn finish(&self, outcome: &Outcome, folder_made: bool) -> Result<()> {
+        let recovery = self.truth.as_ref().and_then(|truth| {
+            let enough = self.solver.rank >= truth.w.ncols();
+            enough.then(|| recovery(&truth.w, &truth.h, &outcome.w, &outcome.h))
+        });
+        let recovery = recovery.transpose()?;
+        let settings: toml::Table = self.config.parse().expect("altbi wrote it");
+        let summary = Summary::new(
+            settings,
+            self.solver.seed,
+            self.data_hash.clone(),
+            outcome,
+            recovery.as_ref(),
+        );
+        if let Some(folder) = &self.folder {
+            if !folder_made {
+                folder.create(&self.config, self.data_to_keep().as_deref())?;
+            }
+            // Without a checkpoint in it, half a folder would be worth nothing.
+            self.write(folder, outcome, &summary).inspect_err(|_| {
+                if !folder_made {
+                    folder.discard();
+                }
+            })?;
         }
-        solver.run(problem)
+        if self.arguments.json {
+            say(json(&summary));
+        } else if !self.arguments.quiet {
+            self.print(&summary, outcome, recovery.as_ref());
+        }
+        Ok(())
+    }
+
+    fn write(
+        &self,
+        folder: &RunFolder,
+        outcome: &Outcome,
+        summary: &Summary<toml::Table>,
+    ) -> Result<()> {
+        let labels = Labels {
+            rows: self.table.row_labels.clone(),
+            columns: self.table.column_labels.clone(),
+        };
+        let tables = (self.arguments.format == Format::Csv).then_some(&labels);
+        folder.write_results(outcome, summary, tables)?;
+        RunRecords::read(folder.path())?.write_report(folder)?;
+        Ok(())
     }
 
     fn print(
         &self,
-        summary: &Summary<FitSettings>,
+        summary: &Summary<toml::Table>,
         outcome: &Outcome,
         recovery: Option<&Recovery>,
     ) {
-        let settings = &summary.settings;
         let [n, m] = summary.shape;
-        let source = match &settings.data {
-            Some(path) => path.display().to_string(),
+        let source = match &self.arguments.data {
+            Some(source) => source.clone(),
             None => "demo (benchmark A, seed 0)".into(),
         };
-        let line = |name: &str, value: String| println!("{name:<16}{value}");
+        let line = |name: &str, value: String| say(format!("{name:<16}{value}"));
         line("data", format!("{source}, {n}×{m}"));
-        line("method", describe_method(settings));
-        line(
-            "stopped",
-            format!(
-                "{} after {} iterations",
-                summary.stop_reason, summary.iterations
-            ),
-        );
+        line("method", self.describe_method());
+        let (reason, iterations) = (summary.stop_reason, summary.iterations);
+        line("stopped", format!("{reason} after {iterations} iterations"));
         line("divergence", format!("{:.6e}", summary.divergence));
         line("objective", format!("{:.6e}", summary.objective));
         line(
@@ -242,22 +383,12 @@ impl FitArguments {
                 summary.relative_error, summary.paper_relative_error
             ),
         );
-        line(
-            "sparsity",
-            format!(
-                "W {:.1} %, H {:.1} %",
-                summary.sparsity_w, summary.sparsity_h
-            ),
-        );
+        let (of_w, of_h) = (summary.sparsity_w, summary.sparsity_h);
+        line("sparsity", format!("W {of_w:.1} %, H {of_h:.1} %"));
         if let Some(recovery) = recovery {
-            line(
-                "recovery",
-                format!(
-                    "mean SIR W {:.2} dB, H {:.2} dB against the true factors",
-                    recovery.mean_w(),
-                    recovery.mean_h()
-                ),
-            );
+            let (w, h) = (recovery.mean_w(), recovery.mean_h());
+            let text = format!("mean SIR W {w:.2} dB, H {h:.2} dB against the true factors");
+            line("recovery", text);
         }
         let end = outcome.history.last().expect("a history has its start");
         line(
@@ -268,34 +399,120 @@ impl FitArguments {
             ),
         );
         line("time", format!("{:.2} s", summary.seconds));
-        match &self.out {
-            Some(folder) => line("written to", folder.display().to_string()),
-            None => line("written to", "nowhere; --out DIR keeps the results".into()),
+        let place = match &self.folder {
+            Some(folder) => format!("{} (see report.html)", folder.path().display()),
+            None => "nowhere; --out DIR keeps the results".into(),
+        };
+        line("written to", place);
+    }
+
+    fn describe_method(&self) -> String {
+        use altbi::Method;
+        let (solver, penalty) = (&self.solver, &self.arguments.penalty);
+        let (rank, t) = (solver.rank, solver.bunch);
+        let divergence = self.arguments.divergence.name();
+        let common = format!("rank {rank}: {divergence} divergence");
+        match solver.method {
+            Method::AltBi => {
+                let mode = solver.hypergradient;
+                format!("AltBi, {common}, {penalty} penalty, T = {t}, {mode} mode")
+            }
+            Method::Mu => format!("MU, {common}"),
+            Method::PenalizedMu => format!("P-MU, {common}, {penalty} penalty with fixed λ"),
+            Method::MuT => format!("MU-T, {common}, T = {t}"),
+            Method::Frozen => format!("frozen λ, {common}, {penalty} penalty, T = {t}"),
         }
     }
 }
 
-fn describe_method(settings: &FitSettings) -> String {
-    use altbi::Method;
-    let solver = &settings.solver;
-    let (divergence, penalty, t) = (&settings.divergence, &settings.penalty, solver.bunch);
-    match solver.method {
-        Method::AltBi => format!(
-            "AltBi, rank {}: {divergence} divergence, {penalty} penalty, T = {t}, {} mode",
-            solver.rank, solver.hypergradient
-        ),
-        Method::Mu => format!("MU, rank {}: {divergence} divergence", solver.rank),
-        Method::PenalizedMu => format!(
-            "P-MU, rank {}: {divergence} divergence, {penalty} penalty with fixed λ",
-            solver.rank
-        ),
-        Method::MuT => format!(
-            "MU-T, rank {}: {divergence} divergence, T = {t}",
-            solver.rank
-        ),
-        Method::Frozen => format!(
-            "frozen λ, rank {}: {divergence} divergence, {penalty} penalty, T = {t}",
-            solver.rank
-        ),
+impl FitArguments {
+    fn solver_config(&self, truth: Option<&Benchmark>) -> Result<AltBiConfig> {
+        let of_w = read_optional(self.init_w.as_ref())?.map(|w| w.ncols());
+        let of_h = read_optional(self.init_h.as_ref())?.map(|h| h.nrows());
+        let of_truth = truth.map(|truth| truth.w.ncols());
+        let rank = self.rank.or(of_w).or(of_h).or(of_truth);
+        if self.checkpoint_every == Some(0) {
+            return Err(Error::Setting {
+                setting: "the number of iterations between checkpoints",
+                value: 0.0,
+                range: "at least 1",
+            });
+        }
+        Ok(AltBiConfig {
+            rank: rank.ok_or(Error::RankMissing)?,
+            method: self.method.into(),
+            bunch: self.bunch,
+            exponent: self.exponent.into(),
+            lambda: match self.lambda {
+                LambdaArgument::Value(value) => LambdaStart::Value(value),
+                LambdaArgument::Auto | LambdaArgument::File(_) => LambdaStart::Auto,
+            },
+            lambda_step: self.lambda_step,
+            lambda_max: self.lambda_max,
+            hypergradient: self.hypergradient.into(),
+            normalize: self.normalize.into(),
+            max_iterations: self.max_iter,
+            tolerance: self.tol,
+            seed: self.seed,
+            precision: self.table.dtype.into(),
+        })
+    }
+
+    /// Every setting, under the name of its flag; files by absolute paths.
+    fn config_text(&self, source: Option<&Source>, rank: usize) -> String {
+        let absolute = |path: &String| {
+            let path = std::path::absolute(Path::new(path));
+            path.map_or_else(
+                |_| String::new(),
+                |path| path.to_string_lossy().into_owned(),
+            )
+        };
+        let mut table = toml::Table::new();
+        let mut set = |key: &str, value: toml::Value| table.insert(key.into(), value);
+        if let Some(source) = source {
+            set("data", source.absolute().to_string().into());
+        }
+        for (key, file) in [
+            ("mask", &self.table.mask),
+            ("init-w", &self.init_w),
+            ("init-h", &self.init_h),
+        ] {
+            if let Some(file) = file {
+                set(key, absolute(file).into());
+            }
+        }
+        set("rank", (rank as i64).into());
+        set("method", word(&self.method).into());
+        set("divergence", self.divergence.name().into());
+        set("penalty", self.penalty.clone().into());
+        set("bunch", (self.bunch as i64).into());
+        set("exponent", word(&self.exponent).into());
+        let lambda = match &self.lambda {
+            LambdaArgument::Auto => "auto".into(),
+            LambdaArgument::Value(value) => (*value).into(),
+            LambdaArgument::File(file) => absolute(file).into(),
+        };
+        set("lambda", lambda);
+        set("lambda-step", lambda_step_text(self.lambda_step).into());
+        if self.lambda_max.is_finite() {
+            set("lambda-max", self.lambda_max.into());
+        }
+        set("hypergradient", word(&self.hypergradient).into());
+        set("normalize", word(&self.normalize).into());
+        set("max-iter", (self.max_iter as i64).into());
+        set("tol", self.tol.into());
+        // TOML's integers end at 2⁶³; a larger seed is written as text.
+        let seed =
+            i64::try_from(self.seed).map_or_else(|_| self.seed.to_string().into(), Into::into);
+        set("seed", seed);
+        set("missing", word(&self.table.missing).into());
+        set("header", word(&self.table.header).into());
+        set("labels", word(&self.table.labels).into());
+        set("dtype", word(&self.table.dtype).into());
+        set("format", word(&self.format).into());
+        if let Some(every) = self.checkpoint_every {
+            set("checkpoint-every", (every as i64).into());
+        }
+        toml::to_string(&table).expect("a table of plain values")
     }
 }

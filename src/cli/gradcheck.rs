@@ -1,49 +1,74 @@
 //! `altbi gradcheck`: are the hypergradients right?
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use altbi::check::{BETAS, Case, CheckReport, Draw, MODES, cases, check_bunch};
-use altbi::data::{read_matrix, write_npy};
+use altbi::data::{Source, write_npy};
 use altbi::update::Rule;
 use altbi::{
-    Beta, Bunch, Divergence, Error, Exponent, Mode, PenaltyTerm, Precision, Problem, Result,
-    ToMatrix, Training, Verdict, penalty,
+    Beta, Bunch, Divergence, Error, Exponent, GivenFactors, Mode, PenaltyTerm, Precision, Problem,
+    Result, ToMatrix, Training, Verdict, penalty,
 };
-use burn::tensor::Tensor;
 use clap::Args;
 use ndarray::Array2;
 use serde::Serialize;
 
 use super::Ending;
-use super::arguments::{LambdaArgument, ModeName, ProblemArguments, read_lambda};
+use super::arguments::{
+    DataArguments, ExponentName, LambdaArgument, ModeName, divergence_name, penalty_name,
+    read_lambda, read_optional,
+};
+use super::output::{json, say};
 
 /// Arguments of `gradcheck`.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   altbi gradcheck                               all built-in divergences and penalties
+  altbi gradcheck --penalty hoyer               the built-in cases of one penalty
   altbi gradcheck x.npy --rank 4 --penalty hoyer
   altbi gradcheck x.npy --w w.npy --h h.npy --lambda l.npy --mode forward --out g.npy
 
 Exit code 1 means that two modes disagree.")]
 pub struct GradcheckArguments {
-    #[command(flatten)]
-    problem: ProblemArguments,
-    /// W at the start of the bunch, n×r; random without it
+    /// The matrix X, as for fit; without it, the built-in cases are checked
+    data: Option<String>,
+    /// kl, frobenius, is, or beta:<number> [default: kl; all of the built-in cases]
+    #[arg(long, value_parser = divergence_name)]
+    divergence: Option<Beta>,
+    /// l1, l2, group, l21, hoyer, smooth, or none [default: l1; all of the built-in
+    /// cases]
+    #[arg(long, value_parser = penalty_name)]
+    penalty: Option<String>,
+    /// Updates in the bunch, T [default: 4; 1, 2, 4 and 8 of the built-in cases]
+    #[arg(long, value_name = "T")]
+    bunch: Option<usize>,
+    /// Number of components r
+    #[arg(long, requires = "data")]
+    rank: Option<usize>,
+    /// Exponent of the updates
+    #[arg(long, requires = "data")]
+    exponent: Option<ExponentName>,
+    /// Seed of what is drawn
+    #[arg(long, requires = "data")]
+    seed: Option<u64>,
+    /// W at the start of the bunch, n×r; drawn without it
     #[arg(long, value_name = "FILE", requires = "data")]
-    w: Option<PathBuf>,
-    /// H during the bunch, r×m; random without it
+    w: Option<String>,
+    /// H during the bunch, r×m; drawn without it
     #[arg(long, value_name = "FILE", requires = "data")]
-    h: Option<PathBuf>,
-    /// λ: a number for every row, or a file with one per row; random without it
+    h: Option<String>,
+    /// λ: a number for every row, or a file with one per row; drawn without it
     #[arg(long, requires = "data", allow_negative_numbers = true)]
     lambda: Option<LambdaArgument>,
-    /// Whose hypergradient is printed and written
-    #[arg(long, default_value = "reverse")]
-    mode: ModeName,
-    /// Write the hypergradient as .npy, n×1
+    /// Whose hypergradient is printed and written [default: reverse]
+    #[arg(long, requires = "data")]
+    mode: Option<ModeName>,
+    /// Write the hypergradient to this .npy file, n×1
     #[arg(long, value_name = "FILE", requires = "data")]
     out: Option<PathBuf>,
+    #[command(flatten)]
+    table: DataArguments,
     /// Print everything as JSON, and nothing else
     #[arg(long)]
     json: bool,
@@ -51,75 +76,22 @@ pub struct GradcheckArguments {
 
 /// Runs `gradcheck`.
 pub fn gradcheck(arguments: &GradcheckArguments) -> Result<Ending> {
-    let consistent = match &arguments.problem.data {
-        Some(_) => arguments.check_data()?,
-        None => check_cases(arguments.problem.dtype.into(), arguments.json)?,
+    let inconsistent = match &arguments.data {
+        Some(data) => arguments.check_data(&Source::from(data.as_str()))?,
+        None => arguments.check_cases()?,
     };
-    Ok(if consistent {
-        Ending::Done
-    } else {
+    Ok(if inconsistent {
         Ending::CheckFailed
+    } else {
+        Ending::Done
     })
 }
 
 #[derive(Serialize)]
 struct CheckedCase {
     case: Case,
+    consistent: bool,
     report: CheckReport,
-}
-
-/// The whole matrix, one line per divergence and penalty.
-fn check_cases(precision: Precision, json: bool) -> Result<bool> {
-    let checked = cases()
-        .into_iter()
-        .map(|case| {
-            let report = case.run(precision)?;
-            Ok(CheckedCase { case, report })
-        })
-        .collect::<Result<Vec<_>>>()?;
-    let consistent = checked.iter().all(|checked| checked.report.is_consistent());
-    if json {
-        let json = serde_json::to_string_pretty(&checked).expect("reports are plain data");
-        println!("{json}");
-        return Ok(consistent);
-    }
-    println!("Largest difference from reverse mode, relative to the largest entry of dE/dλ,");
-    println!("over T = 1, 2, 4, 8 and five shapes:\n");
-    println!("divergence   penalty     forward    adjoint  differences  verdict");
-    for beta in BETAS {
-        for name in penalty::NAMES.split(", ") {
-            let of_pair = || {
-                checked
-                    .iter()
-                    .filter(|checked| checked.case.beta == beta && checked.case.penalty == name)
-            };
-            let worst = |mode: Mode| {
-                let differences = of_pair().filter_map(|checked| checked.report.difference(mode));
-                differences
-                    .reduce(f64::max)
-                    .map_or("-".into(), |worst| format!("{worst:.1e}"))
-            };
-            let passes = of_pair().all(|checked| checked.report.is_consistent());
-            println!(
-                "{:<12} {name:<9} {:>9}  {:>9}  {:>11}  {}",
-                Beta(beta).name(),
-                worst(MODES[0]),
-                worst(MODES[1]),
-                worst(MODES[2]),
-                if passes { "pass" } else { "MISMATCH" }
-            );
-        }
-    }
-    let controls = || checked.iter().flat_map(|checked| &checked.report.controls);
-    let count = |verdict| controls().filter(|c| c.verdict == verdict).count();
-    let failed = checked.iter().filter(|c| !c.report.is_consistent()).count();
-    println!(
-        "\n{} cases, {failed} inconsistent; {} planted mistakes found, {} missed",
-        checked.len(),
-        count(Verdict::Mismatch),
-        count(Verdict::Pass)
-    );
-    Ok(consistent)
 }
 
 #[derive(Serialize)]
@@ -127,77 +99,172 @@ struct CheckedData {
     mode: Mode,
     outer_error: f64,
     hypergradient: Vec<f64>,
+    consistent: bool,
     report: CheckReport,
 }
 
 impl GradcheckArguments {
+    /// Whether a built-in case was asked for.
+    fn wants(&self, case: &Case) -> bool {
+        self.divergence.is_none_or(|Beta(beta)| beta == case.beta)
+            && self
+                .penalty
+                .as_ref()
+                .is_none_or(|name| name == case.penalty)
+            && self.bunch.is_none_or(|bunch| bunch == case.bunch)
+    }
+
+    /// The whole matrix, one line per divergence and penalty.
+    fn check_cases(&self) -> Result<bool> {
+        if self.table.mask.is_some() {
+            return Err(Error::Conflict {
+                first: "--mask",
+                second: "the built-in cases",
+                reason: "a mask belongs to data; give DATA too",
+            });
+        }
+        let precision: Precision = self.table.dtype.into();
+        let checked = cases()
+            .into_iter()
+            .filter(|case| self.wants(case))
+            .map(|case| {
+                let report = case.run(precision)?;
+                let consistent = report.is_consistent();
+                Ok(CheckedCase {
+                    case,
+                    consistent,
+                    report,
+                })
+            })
+            .collect::<Result<Vec<_>>>()?;
+        if checked.is_empty() {
+            return Err(Error::UnknownName {
+                kind: "built-in case",
+                name: "with this divergence, penalty and T".into(),
+                known: "β = 3, 2, 1.5, 1, 0.5, 0, -0.5; all penalties; T = 1, 2, 4, 8",
+            });
+        }
+        if self.json {
+            say(json(&checked));
+        } else {
+            print_cases(&checked);
+        }
+        Ok(checked.iter().any(|checked| !checked.consistent))
+    }
+
     /// One bunch on the user's data.
-    fn check_data(&self) -> Result<bool> {
-        let flags = &self.problem;
-        let path = flags.data.as_ref().expect("the caller looked");
-        let problem = flags.problem(&read_matrix(path)?)?;
-        let term = PenaltyTerm::tuned(penalty::by_name(&flags.penalty)?);
-        let rule = Rule::new(Arc::new(flags.divergence), vec![term]);
-        let rule = match flags.exponent.into() {
-            Exponent::One => rule,
-            Exponent::Monotone => rule.monotone()?,
-        };
+    fn check_data(&self, source: &Source) -> Result<bool> {
+        if let Some(out) = &self.out {
+            check_ending(out)?;
+        }
+        let problem = self.table.problem(&self.table.read(source)?)?;
+        let name = self.penalty.as_deref().unwrap_or("l1");
+        let term = PenaltyTerm::tuned(penalty::by_name(name)?);
+        let divergence = self.divergence.unwrap_or(Beta::KL);
+        let mut rule = Rule::new(Arc::new(divergence), vec![term]);
+        if self.exponent.map(Exponent::from) == Some(Exponent::Monotone) {
+            rule = rule.monotone()?;
+        }
         problem.check_domain(rule.divergence.as_ref())?;
         let draw = self.draw(&problem, &rule)?;
-        let training = Arc::new(Training);
-        let bunch = Bunch::with_rule(&problem, &draw.h, rule, training, flags.bunch)?;
-        let mode = self.mode.into();
+        let (training, length) = (Arc::new(Training), self.bunch.unwrap_or(4));
+        let bunch = Bunch::with_rule(&problem, &draw.h, rule, training, length)?;
+        let mode = self.mode.map_or(Mode::Reverse, Mode::from);
         let result = bunch.hypergradient(&draw.w, &draw.lambda, mode)?;
         let report = check_bunch(&bunch, &draw.w, &draw.lambda, &MODES)?;
         let gradient = result.gradient.to_matrix()?;
         if let Some(out) = &self.out {
             write_npy(out, &gradient)?;
         }
-        let consistent = report.is_consistent();
+        let inconsistent = report.is_inconsistent();
         if self.json {
-            let checked = CheckedData {
+            say(json(&CheckedData {
                 mode,
                 outer_error: result.outer_error,
                 hypergradient: gradient.iter().copied().collect(),
+                consistent: report.is_consistent(),
                 report,
-            };
-            let json = serde_json::to_string_pretty(&checked).expect("reports are plain data");
-            println!("{json}");
+            }));
         } else {
             let norm = gradient.iter().map(|g| g * g).sum::<f64>().sqrt();
-            println!(
-                "outer error {:.6e}, ‖dE/dλ‖ {norm:.6e} ({mode} mode)\n",
-                result.outer_error
-            );
-            print!("{report}");
+            let error = result.outer_error;
+            say(format!(
+                "outer error {error:.6e}, ‖dE/dλ‖ {norm:.6e} ({mode} mode)\n"
+            ));
+            say(report.to_string().trim_end());
         }
-        Ok(consistent)
+        Ok(inconsistent)
     }
 
     /// W, H and λ: from files where given, drawn by the seed otherwise.
     fn draw(&self, problem: &Problem, rule: &Rule) -> Result<Draw> {
-        let [n, m] = problem.shape();
-        let read = |path: &Option<PathBuf>| path.as_deref().map(read_matrix).transpose();
-        let (w, h) = (read(&self.w)?, read(&self.h)?);
-        let of_w = w.as_ref().map(Array2::ncols);
-        let of_h = h.as_ref().map(Array2::nrows);
-        let rank = self.problem.rank.or(of_w).or(of_h);
-        let rank = rank.ok_or(Error::RankMissing)?;
-        let mut draw = Draw::new(problem, rule, rank, self.problem.seed)?;
-        let replace = |target: &mut Tensor<2>, what, given: Option<Array2<f64>>, shape| {
-            if let Some(given) = given {
-                *target = problem.tensor(what, &given, shape)?;
-            }
-            Ok::<(), Error>(())
+        let [n, _] = problem.shape();
+        let given = GivenFactors {
+            w: read_optional(self.w.as_ref())?,
+            h: read_optional(self.h.as_ref())?,
         };
-        replace(&mut draw.w, "W", w, [n, rank])?;
-        replace(&mut draw.h, "H", h, [rank, m])?;
+        let of_w = given.w.as_ref().map(Array2::ncols);
+        let of_h = given.h.as_ref().map(Array2::nrows);
+        let rank = self.rank.or(of_w).or(of_h).ok_or(Error::RankMissing)?;
         let lambda = match &self.lambda {
             None | Some(LambdaArgument::Auto) => None,
             Some(LambdaArgument::Value(value)) => Some(Array2::from_elem((n, 1), *value)),
             Some(LambdaArgument::File(path)) => Some(read_lambda(path)?),
         };
-        replace(&mut draw.lambda, "λ", lambda, [n, 1])?;
-        Ok(draw)
+        let seed = self.seed.unwrap_or(0);
+        Draw::complete(problem, rule, rank, seed, &given, lambda.as_ref())
     }
+}
+
+/// The hypergradient is written as .npy, and its name should say so.
+fn check_ending(out: &Path) -> Result<()> {
+    match out.extension() {
+        Some(ending) if ending == "npy" => Ok(()),
+        _ => Err(Error::UnknownFormat {
+            path: out.into(),
+            known: ".npy",
+        }),
+    }
+}
+
+fn print_cases(checked: &[CheckedCase]) {
+    say("Largest difference from reverse mode, relative to the largest entry of dE/dλ,");
+    say("over the bunch lengths and five shapes:\n");
+    say("divergence   penalty     forward    adjoint  differences  verdict");
+    for beta in BETAS {
+        for name in penalty::NAMES.split(", ") {
+            let of_pair = || {
+                checked
+                    .iter()
+                    .filter(|checked| checked.case.beta == beta && checked.case.penalty == name)
+            };
+            if of_pair().next().is_none() {
+                continue;
+            }
+            let worst = |mode: Mode| {
+                let differences = of_pair().filter_map(|checked| checked.report.difference(mode));
+                differences
+                    .reduce(f64::max)
+                    .map_or("-".into(), |worst| format!("{worst:.1e}"))
+            };
+            let passes = of_pair().all(|checked| checked.consistent);
+            say(format!(
+                "{:<12} {name:<9} {:>9}  {:>9}  {:>11}  {}",
+                Beta(beta).name(),
+                worst(MODES[0]),
+                worst(MODES[1]),
+                worst(MODES[2]),
+                if passes { "pass" } else { "MISMATCH" }
+            ));
+        }
+    }
+    let controls = || checked.iter().flat_map(|checked| &checked.report.controls);
+    let count = |verdict| controls().filter(|c| c.verdict == verdict).count();
+    let failed = checked.iter().filter(|checked| !checked.consistent).count();
+    say(format!(
+        "\n{} cases, {failed} inconsistent; {} planted mistakes found, {} missed",
+        checked.len(),
+        count(Verdict::Mismatch),
+        count(Verdict::Pass)
+    ));
 }

@@ -4,23 +4,38 @@
 //! | exit code | meaning |
 //! |---|---|
 //! | 0 | done |
-//! | 1 | a check failed (`gradcheck`), or a run became non-finite (`fit`) |
+//! | 1 | a check failed (`gradcheck`), or a run broke down on its way (`fit`, `resume`) |
 //! | 2 | bad input or usage; nothing was written |
+//! | 130 | interrupted; a checkpoint was written if there is a run folder |
 
 mod arguments;
+mod checkpoints;
+mod config_file;
 mod fit;
+mod generate;
 mod gradcheck;
+mod output;
 mod progress;
-mod settings;
+mod report;
+mod shell;
 
 use std::process::ExitCode;
 
+use altbi::Result;
 use clap::{Parser, Subcommand};
+
+/// The version of altbi with that of the library it stands on.
+const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), " (Burn 0.22.1, ndarray device)");
 
 /// Nonnegative matrix factorisation whose penalty weights tune themselves.
 #[derive(Debug, Parser)]
-#[command(name = "altbi", version, about, propagate_version = true)]
-struct Cli {
+#[command(name = "altbi", version = VERSION, about, propagate_version = true)]
+#[command(after_help = "Examples:
+  altbi fit                            factorise the embedded demo
+  altbi fit x.npy --rank 5 --out run   factorise a file, keep everything in the folder run
+  altbi resume run                     go on with an interrupted run
+  altbi gradcheck                      are the hypergradients right?")]
+pub(crate) struct Cli {
     #[command(subcommand)]
     command: Command,
 }
@@ -29,25 +44,46 @@ struct Cli {
 enum Command {
     /// Factorise a matrix: X ≈ W H with a penalty on W whose weights are tuned
     Fit(fit::FitArguments),
+    /// Go on with an interrupted run
+    Resume(fit::ResumeArguments),
     /// Compare hypergradients of all modes, on built-in cases or on your own data
     Gradcheck(gradcheck::GradcheckArguments),
+    /// Make benchmark data whose true factors are known
+    Generate(generate::GenerateArguments),
+    /// Make the page about a run again, from its folder
+    Report(report::ReportArguments),
+    /// Print a completion script for a shell
+    Completions(shell::CompletionsArguments),
+    /// Print the manual page
+    Man,
 }
 
 /// How a command ended, short of an error.
 enum Ending {
     Done,
     CheckFailed,
+    Interrupted,
 }
 
 /// Parses the command line and runs it.
 pub fn run() -> ExitCode {
     let result = match Cli::parse().command {
-        Command::Fit(arguments) => fit::fit(&arguments),
+        Command::Fit(arguments) => fit::fit(arguments),
+        Command::Resume(arguments) => fit::resume(&arguments),
         Command::Gradcheck(arguments) => gradcheck::gradcheck(&arguments),
+        Command::Generate(arguments) => generate::generate(&arguments),
+        Command::Report(arguments) => report::report(&arguments),
+        Command::Completions(arguments) => shell::completions(&arguments),
+        Command::Man => shell::man(),
     };
+    exit_code(result)
+}
+
+fn exit_code(result: Result<Ending>) -> ExitCode {
     match result {
         Ok(Ending::Done) => ExitCode::SUCCESS,
         Ok(Ending::CheckFailed) => ExitCode::from(1),
+        Ok(Ending::Interrupted) => ExitCode::from(130),
         Err(error) => {
             eprintln!("error: {error}");
             ExitCode::from(2)

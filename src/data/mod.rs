@@ -2,40 +2,160 @@
 //!
 //! | ending | read | written |
 //! |---|---|---|
-//! | `.npy` | `f4`, `f8`, either byte order, C and Fortran order, one or two dimensions | little-endian `f8`, C order |
-//! | `.csv` | numbers only, commas, no header | |
+//! | `.npy` | floats, integers, booleans; either byte order, C and Fortran order, one or two dimensions | little-endian `f8`, C order |
+//! | `.csv`, `.tsv` | numbers with or without header, labels, quotes and comments | with the labels of the data |
+//! | `.mat` | level 5, compressed or not; `file.mat:NAME` names a matrix | |
+//! | `-` | .csv from standard input | |
 //!
 //! A one-dimensional array is read as a column.
 
 mod benchmark;
 mod csv;
+mod mat;
 mod npy;
+mod table;
 
-use std::path::Path;
+use std::fmt;
+use std::fs::File;
+use std::io::BufReader;
+use std::path::{Path, PathBuf};
 
 use ndarray::Array2;
 use sha2::{Digest, Sha256};
 
-pub use benchmark::{Benchmark, benchmark_a, demo};
+pub use benchmark::{
+    Benchmark, MAP_SIDE, benchmark_a, benchmark_b, benchmark_c, benchmark_d, demo, poisson,
+};
 pub use npy::write_npy;
+pub use table::{Detect, Table, TableOptions};
 
 use crate::error::{Error, Result};
 
-/// Reads a matrix, by the ending of its name.
+/// Where a matrix comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Source {
+    /// A file; for .mat perhaps with the name of a matrix.
+    File {
+        /// Its path.
+        path: PathBuf,
+        /// The matrix in it.
+        variable: Option<String>,
+    },
+    /// .csv from standard input.
+    StandardInput,
+}
+
+impl From<&str> for Source {
+    /// `-`, `file`, or `file.mat:NAME`.
+    fn from(text: &str) -> Self {
+        if text == "-" {
+            return Self::StandardInput;
+        }
+        match text.rsplit_once(':') {
+            Some((path, name)) if path.ends_with(".mat") => Self::File {
+                path: path.into(),
+                variable: Some(name.into()),
+            },
+            _ => Self::File {
+                path: text.into(),
+                variable: None,
+            },
+        }
+    }
+}
+
+impl fmt::Display for Source {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::File {
+                path,
+                variable: None,
+            } => write!(formatter, "{}", path.display()),
+            Self::File {
+                path,
+                variable: Some(name),
+            } => write!(formatter, "{}:{name}", path.display()),
+            Self::StandardInput => write!(formatter, "-"),
+        }
+    }
+}
+
+impl Source {
+    /// The same source whatever the working folder: relative paths made absolute.
+    #[must_use]
+    pub fn absolute(&self) -> Self {
+        match self {
+            Self::File { path, variable } => Self::File {
+                path: std::path::absolute(path).unwrap_or_else(|_| path.clone()),
+                variable: variable.clone(),
+            },
+            Self::StandardInput => Self::StandardInput,
+        }
+    }
+
+    /// Reads it, by the ending of its name.
+    ///
+    /// # Errors
+    /// [`Error::Read`] where the system refuses, [`Error::UnknownFormat`] for
+    /// another ending, and what each format's reader says about the contents.
+    pub fn read(&self, options: TableOptions) -> Result<Table> {
+        let (path, variable) = match self {
+            Self::StandardInput => {
+                return csv::read_separated(std::io::stdin().lock(), "-", b',', options);
+            }
+            Self::File { path, variable } => (path, variable),
+        };
+        let open = || {
+            let file = File::open(path).map_err(|source| Error::Read {
+                path: path.clone(),
+                source,
+            })?;
+            Ok::<_, Error>(BufReader::new(file))
+        };
+        let name = path.display().to_string();
+        let ending = path.extension().and_then(|ending| ending.to_str());
+        match ending.map(str::to_ascii_lowercase).as_deref() {
+            Some("npy") => npy::read_npy(path).map(Table::from),
+            Some("csv") => csv::read_separated(open()?, &name, b',', options),
+            Some("tsv") => csv::read_separated(open()?, &name, b'\t', options),
+            Some("mat") => mat::read_mat(open()?, path, variable.as_deref()).map(Table::from),
+            _ => Err(Error::UnknownFormat {
+                path: path.clone(),
+                known: ".npy, .csv, .tsv, .mat",
+            }),
+        }
+    }
+}
+
+/// Reads the numbers of a file; see [`Source::read`].
 ///
 /// # Errors
-/// [`Error::Read`] where the system refuses, [`Error::UnknownFormat`] for another
-/// ending, [`Error::Npy`], [`Error::RaggedCsv`] and [`Error::CsvNumber`] for what
-/// is wrong inside.
+/// As [`Source::read`].
 pub fn read_matrix(path: &Path) -> Result<Array2<f64>> {
-    match path.extension().and_then(|ending| ending.to_str()) {
-        Some("npy") => npy::read_npy(path),
-        Some("csv") => csv::read_csv(path),
-        _ => Err(Error::UnknownFormat {
-            path: path.into(),
-            known: ".npy, .csv",
-        }),
+    let source = Source::from(path.to_string_lossy().as_ref());
+    Ok(source.read(TableOptions::default())?.values)
+}
+
+/// A file without a name yet, in the folder it is meant for: to be filled,
+/// flushed and renamed, so that a reader never sees half of it.
+pub(crate) fn file_aside(folder: &Path) -> std::io::Result<tempfile::NamedTempFile> {
+    let mut builder = tempfile::Builder::new();
+    // What a file gets that is simply created; the user's umask applies.
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        builder.permissions(std::fs::Permissions::from_mode(0o666));
     }
+    builder.prefix(".altbi-").tempfile_in(folder)
+}
+
+/// A fingerprint of a text: SHA-256 in hexadecimal.
+pub fn text_fingerprint(text: &str) -> String {
+    hexadecimal(&Sha256::digest(text))
+}
+
+fn hexadecimal(digest: &[u8]) -> String {
+    digest.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// A fingerprint of a matrix: SHA-256 of its shape and entries, in hexadecimal.
@@ -47,8 +167,7 @@ pub fn fingerprint(matrix: &Array2<f64>) -> String {
     for entry in matrix {
         hasher.update(entry.to_le_bytes());
     }
-    let digest = hasher.finalize();
-    digest.iter().map(|byte| format!("{byte:02x}")).collect()
+    hexadecimal(&hasher.finalize())
 }
 
 #[cfg(test)]
@@ -63,6 +182,16 @@ mod tests {
         assert_ne!(fingerprint(&a), fingerprint(&a.t().to_owned()));
         let flat = array![[1.0, 2.0, 3.0, 4.0]];
         assert_ne!(fingerprint(&a), fingerprint(&flat));
+    }
+
+    #[test]
+    fn a_name_behind_a_mat_file_is_a_variable() {
+        let mat = Source::from("data/a.mat:X");
+        assert!(matches!(&mat, Source::File { variable: Some(name), .. } if name == "X"));
+        assert_eq!(mat.to_string(), "data/a.mat:X");
+        assert_eq!(Source::from("-"), Source::StandardInput);
+        let colon = Source::from("odd:name.csv");
+        assert!(matches!(colon, Source::File { variable: None, .. }));
     }
 
     #[test]

@@ -32,43 +32,65 @@ pub(super) fn read_npy(path: &Path) -> Result<Array2<f64>> {
             )));
         }
     };
+    let type_name = npy.dtype().descr();
+    // '<f8': byte order, kind, width. Dates are stored as integers, but are none.
+    let kind = type_name.trim_matches('\'').chars().nth(1);
+    let is_number = matches!(kind, Some('f' | 'i' | 'u' | 'b'));
+    let bytes_per_entry = match npy.dtype().num_bytes() {
+        Some(bytes) if is_number && (1..=8).contains(&bytes) => bytes as u64,
+        _ => return Err(wrong(unreadable(&type_name))),
+    };
     // A header can promise anything; memory is taken only for what is there.
     let entries = rows
         .checked_mul(columns)
-        .filter(|entries| entries.checked_mul(4).is_some_and(|b| b <= bytes_in_file))
+        .filter(|entries| {
+            let bytes = entries.checked_mul(bytes_per_entry);
+            bytes.is_some_and(|bytes| bytes <= bytes_in_file)
+        })
         .ok_or_else(|| {
             wrong(format!(
                 "its header promises {rows}×{columns} entries, more than its {bytes_in_file} bytes hold"
             ))
         })?;
     let order = npy.order();
-    let mut values = Vec::with_capacity(entries as usize);
-    let type_name = npy.dtype().descr();
-    match npy.try_data::<f64>() {
-        Ok(reader) => {
-            for value in reader {
-                values.push(value.map_err(|error| wrong(error.to_string()))?);
-            }
-        }
-        Err(npy) => match npy.try_data::<f32>() {
-            Ok(reader) => {
-                for value in reader {
-                    values.push(f64::from(value.map_err(|error| wrong(error.to_string()))?));
-                }
-            }
-            Err(_) => {
-                return Err(wrong(format!(
-                    "its type is {type_name}; f4 and f8 can be read"
-                )));
-            }
-        },
-    }
+    let values = numbers(npy)
+        .ok_or_else(|| wrong(unreadable(&type_name)))?
+        .map_err(|error| wrong(error.to_string()))?;
     let shape = (rows as usize, columns as usize);
     let shape = shape.set_f(order == Order::Fortran);
     let found = values.len();
     let matrix = Array2::from_shape_vec(shape, values)
         .map_err(|_| wrong(format!("{entries} entries promised, {found} found")))?;
     Ok(matrix.as_standard_layout().into_owned())
+}
+
+fn unreadable(type_name: &str) -> String {
+    format!("its type is {type_name}; floats, integers and booleans can be read")
+}
+
+/// The entries as 64-bit floats, whatever they are stored as; `None` for a type
+/// that is not a number.
+fn numbers<R: std::io::Read>(npy: NpyFile<R>) -> Option<std::io::Result<Vec<f64>>> {
+    // Each type hands the file on if it is not the one.
+    macro_rules! read_as {
+        ($npy:expr; $($kind:ty),+) => {{
+            let npy = $npy;
+            $(let npy = match npy.try_data::<$kind>() {
+                Ok(reader) => {
+                    return Some(reader.map(|value| value.map(|value| value as f64)).collect());
+                }
+                Err(npy) => npy,
+            };)+
+            npy
+        }};
+    }
+    let npy = read_as!(npy; f64, f32, i64, i32, i16, i8, u64, u32, u16, u8);
+    let flags = npy.try_data::<bool>().ok()?;
+    Some(
+        flags
+            .map(|flag| flag.map(|flag| f64::from(u8::from(flag))))
+            .collect(),
+    )
 }
 
 /// Writes a matrix as little-endian `f8` in C order: whole, or not at all.
@@ -81,14 +103,7 @@ pub fn write_npy(path: &Path, matrix: &Array2<f64>) -> Result<()> {
         _ => Path::new("."),
     };
     let write = || -> std::io::Result<()> {
-        let mut file = tempfile::Builder::new();
-        // What a file gets that is simply created; the user's umask applies.
-        #[cfg(unix)]
-        {
-            use std::os::unix::fs::PermissionsExt;
-            file.permissions(std::fs::Permissions::from_mode(0o666));
-        }
-        let mut buffer = BufWriter::new(file.prefix(".altbi-").tempfile_in(folder)?);
+        let mut buffer = BufWriter::new(super::file_aside(folder)?);
         let shape = [matrix.nrows() as u64, matrix.ncols() as u64];
         let little_endian = "<f8".parse().expect("a type that NumPy knows");
         let mut writer = npyz::WriteOptions::new()
@@ -146,6 +161,16 @@ mod tests {
             read(&bytes("<f4", "False", "(2, 3)", &narrow)).unwrap(),
             want
         );
+        let counts: Vec<u8> = c.iter().flat_map(|v| (*v as i64).to_le_bytes()).collect();
+        assert_eq!(
+            read(&bytes("<i8", "False", "(2, 3)", &counts)).unwrap(),
+            want
+        );
+        let flags = bytes("|b1", "False", "(2, 3)", &[1, 0, 1, 0, 0, 1]);
+        assert_eq!(
+            read(&flags).unwrap(),
+            array![[1.0, 0.0, 1.0], [0.0, 0.0, 1.0]]
+        );
         let column = read(&bytes("<f8", "False", "(6,)", &le)).unwrap();
         assert_eq!(column.dim(), (6, 1));
     }
@@ -160,8 +185,10 @@ mod tests {
         assert!(matches!(read(&short), Err(Error::Npy { .. })));
         let cube = bytes("<f8", "False", "(1, 1, 1)", &[0; 8]);
         assert!(matches!(read(&cube), Err(Error::Npy { .. })));
-        let whole = bytes("<i8", "False", "(1, 1)", &[0; 8]);
-        assert!(matches!(read(&whole), Err(Error::Npy { .. })));
+        for other in ["<c16", "|S3", "<M8[ns]", "|O"] {
+            let file = bytes(other, "False", "(1, 1)", &[0; 16]);
+            assert!(matches!(read(&file), Err(Error::Npy { .. })), "{other}");
+        }
         assert!(matches!(read(b"not numpy"), Err(Error::Npy { .. })));
         let missing = read_npy(Path::new("nowhere.npy"));
         assert!(matches!(missing, Err(Error::Read { .. })));

@@ -6,7 +6,7 @@ use burn::tensor::Tensor;
 use super::{Differentiate, Hypergradient, unit};
 use crate::bunch::Bunch;
 use crate::error::Result;
-use crate::numerics::to_host;
+use crate::numerics::{Precision, to_host};
 
 /// Central differences, extrapolated to step 0 by Ridders' method: the step is
 /// halved again and again, a Neville tableau removes one power of h² per
@@ -17,15 +17,16 @@ use crate::numerics::to_host;
 /// and large steps are wrong.
 ///
 /// Where rows are independent all λ_i move at once and two bunches per level
-/// suffice; otherwise two per level and row. Where λ_i = 0, small negative λ
-/// occur on the way and are harmless.
+/// suffice; otherwise two per level and row. Where λ_i is (almost) zero the step
+/// is a five-hundredth of the λ_i that would pull as hard as the fit: negative λ
+/// then occur on the way, but no denominator comes near zero.
 ///
 /// # Memory
 /// As one bunch.
 #[derive(Debug, Clone, Copy)]
 pub struct FiniteDifferences {
-    /// First h relative to the natural scale of λ_i: its own size or, where that
-    /// is larger, a hundredth of the mean size.
+    /// First h relative to λ_i or, where that is larger, to a hundredth of the λ_i
+    /// that pulls as hard as the fit.
     pub relative_step: f64,
     /// How many steps are tried, each half the one before.
     pub levels: usize,
@@ -42,11 +43,21 @@ impl Default for FiniteDifferences {
 
 impl FiniteDifferences {
     /// The first h_i, n×1.
-    fn first_steps(&self, lambda: &Tensor<2>) -> Tensor<2> {
-        let values = to_host(lambda);
-        let mean = values.iter().sum::<f64>() / values.len() as f64;
-        let least = if mean > 0.0 { mean / 100.0 } else { 1.0 };
-        lambda.clone().clamp_min(least) * self.relative_step
+    fn first_steps(&self, bunch: &Bunch, w: &Tensor<2>, lambda: &Tensor<2>) -> Tensor<2> {
+        let natural = bunch.rule.natural_lambda(&bunch.observed, w, &bunch.other);
+        lambda.clone().max_pair(natural * 0.01) * self.relative_step
+    }
+
+    /// How finely `dE/dλ` can be told from values of E that are rounded: about
+    /// epsilon times E and the terms it sums, over the first step. Largest row.
+    pub fn resolution(&self, bunch: &Bunch, w: &Tensor<2>, lambda: &Tensor<2>) -> f64 {
+        let end = bunch.run(w, lambda);
+        let y = bunch.rule.reconstruct(&end, &bunch.other);
+        let split = bunch.rule.divergence.split(&bunch.observed.x, &y);
+        let terms = ((split.positive + split.negative) * y).sum_dim(1) + bunch.outer_errors(&end);
+        let per_step = terms / self.first_steps(bunch, w, lambda);
+        let largest = to_host(&per_step).into_iter().fold(0.0, f64::max);
+        Precision::of(w).epsilon() * largest
     }
 
     /// Ridders' tableau, entrywise: `quotient(scale)` is the difference quotient
@@ -82,7 +93,7 @@ impl Differentiate for FiniteDifferences {
     }
 
     fn compute(&self, bunch: &Bunch, w: &Tensor<2>, lambda: &Tensor<2>) -> Result<Hypergradient> {
-        let steps = self.first_steps(lambda);
+        let steps = self.first_steps(bunch, w, lambda);
         let errors_at = |shift: Tensor<2>| {
             let end = bunch.run(w, &(lambda.clone() + shift));
             bunch.outer_errors(&end)

@@ -7,7 +7,8 @@ use super::forward::outer_gradient;
 use super::{Differentiate, Hypergradient};
 use crate::bunch::Bunch;
 use crate::error::{Error, Result};
-use crate::numerics::to_host;
+use crate::numerics::{Precision, movement, to_host};
+use crate::problem::ToMatrix;
 use crate::update::Direction;
 
 /// Differentiates the fixed point `w = Φ(w, λ)` instead of a path to it:
@@ -25,7 +26,8 @@ use crate::update::Direction;
 #[derive(Debug, Clone, Copy)]
 pub struct Implicit {
     /// Largest movement of an entry of w in one update, relative to the largest
-    /// entry of its row, that counts as standing still.
+    /// entry of its row, that counts as standing still (at least sixteen times the
+    /// precision's epsilon).
     pub tolerance: f64,
     /// Updates after which to give up.
     pub max_updates: usize,
@@ -45,44 +47,46 @@ impl Default for Implicit {
 
 impl Implicit {
     fn fixed_point(&self, bunch: &Bunch, w: &Tensor<2>, lambda: &Tensor<2>) -> Result<Tensor<2>> {
+        // Rounding keeps entries trembling; a precision cannot promise more.
+        let tolerance = self.tolerance.max(16.0 * Precision::of(w).epsilon());
         let mut w = w.clone();
         let mut residual = f64::INFINITY;
+        let mut done = 0;
         for updates in 1..=self.max_updates {
             let next = bunch.step(&w, lambda);
+            done = updates;
             // Reading back costs as much as an update of a small problem.
             if updates % 10 == 0 || updates == self.max_updates {
-                residual = movement(&w, &next);
-                if residual <= self.tolerance {
+                residual = largest_movement(&w, &next)?;
+                if residual <= tolerance {
                     return Ok(next);
+                }
+                if residual.is_nan() {
+                    break;
                 }
             }
             w = next;
         }
         Err(Error::NoFixedPoint {
-            updates: self.max_updates,
+            updates: done,
             residual,
-            tolerance: self.tolerance,
+            tolerance,
         })
     }
 }
 
-/// Largest change of an entry, relative to the largest entry of its row.
-fn movement(before: &Tensor<2>, after: &Tensor<2>) -> f64 {
-    let rank = before.dims()[1];
-    let (before, after) = (to_host(before), to_host(after));
-    before
-        .chunks(rank)
-        .zip(after.chunks(rank))
-        .map(|(before, after)| {
-            let largest = after.iter().copied().fold(0.0, f64::max);
-            let moved = before
-                .iter()
-                .zip(after)
-                .map(|(b, a)| (a - b).abs())
-                .fold(0.0, f64::max);
-            if moved == 0.0 { 0.0 } else { moved / largest }
-        })
-        .fold(0.0, f64::max)
+/// The largest [`movement`] of a row; NaN if any is.
+fn largest_movement(before: &Tensor<2>, after: &Tensor<2>) -> Result<f64> {
+    let (before, after) = (before.to_matrix()?, after.to_matrix()?);
+    let rows = before.rows().into_iter().zip(after.rows());
+    let movements = rows.map(|(before, after)| movement(before, after));
+    Ok(movements.fold(0.0, |most, moved| {
+        if moved.is_nan() {
+            moved
+        } else {
+            f64::max(most, moved)
+        }
+    }))
 }
 
 impl Differentiate for Implicit {
@@ -119,8 +123,17 @@ impl Differentiate for Implicit {
             columns.push(column.reshape([n, rank, 1]));
         }
         let system: Tensor<3> = Tensor::cat(columns, 2);
+        // The decomposition panics on what is not a number.
+        let entries = to_host(&system.clone().reshape([n, rank * rank]));
+        let mut rows = entries.chunks(rank * rank);
+        if let Some(row) = rows.position(|row| row.iter().any(|entry| !entry.is_finite())) {
+            return Err(Error::SingularFixedPoint {
+                row,
+                ratio: f64::NAN,
+            });
+        }
         let (u, values, v_transposed) = svd::<3, 2>(system, SWEEPS);
-        let ratios = to_host(&values.clone());
+        let ratios = to_host(&values);
         for (row, of_row) in ratios.chunks(rank).enumerate() {
             let ratio = of_row[rank - 1] / of_row[0];
             if ratio < self.smallest_ratio || ratio.is_nan() {

@@ -13,17 +13,16 @@ use crate::update::Rule;
 /// their weights: 0 is a perfect fit, 1 is no better than one number for all.
 /// NaN for a constant X, which one number fits perfectly.
 pub fn relative_error(problem: &Problem, rule: &Rule, divergence: f64) -> f64 {
-    let x = problem.x();
-    let mean = match problem.mask() {
-        Some(mask) => (x * mask).sum() / mask.sum(),
-        None => x.sum() / x.len() as f64,
-    };
     let observed = problem.rows();
-    let y = observed.x.full_like(mean);
+    let y = observed.x.full_like(problem.mean());
     let mask = observed.mask.as_ref();
     let distances = weighted_divergence(rule.divergence.as_ref(), &observed.x, mask, &y);
     let of_mean: f64 = to_host(&distances).iter().sum();
-    if of_mean == 0.0 {
+    let weighs = |index| problem.mask().is_none_or(|mask| mask[index] > 0.0);
+    let entries = problem.x().indexed_iter();
+    let mut values = entries.filter(|(index, _)| weighs(*index)).map(|(_, x)| *x);
+    let first = values.next();
+    if values.all(|x| Some(x) == first) {
         f64::NAN
     } else {
         divergence / of_mean

@@ -30,7 +30,7 @@ impl Penalty for Hoyer {
         Split {
             // On a row of zeros 1/‖w‖ would be huge; there the penalty is silent.
             positive: inverse.clone() * above_floor(w),
-            negative: unit * ratio * inverse,
+            negative: unit * ratio * inverse * above_floor(w),
         }
     }
 

@@ -306,6 +306,17 @@ pub(crate) mod tests {
         let backward = dot(&full(pulled), &DIRECTION);
         assert!((forward - backward).abs() < 1e-13, "{forward} {backward}");
 
+        // Rows that are not zero but below the floor: finite, tangent included.
+        let tiny = matrix(&W.map(|w| w * 1e-160));
+        if penalty.coupling().is_none() {
+            let split = penalty.split(&tiny);
+            let tangent = penalty.tangent(&tiny, &matrix(&DIRECTION)).unwrap();
+            let pulled = penalty.cotangent(&tiny, &tangent).unwrap();
+            for part in [split.positive, split.negative, pulled] {
+                assert!(full(part).iter().all(|part| part.is_finite()));
+            }
+        }
+
         let zeros = matrix(&[0.0; 12]);
         let at_zero = parts(&zeros);
         assert!(

@@ -10,18 +10,20 @@ use crate::error::{Error, Result};
 use crate::split::Split;
 
 /// Where a term's weight comes from.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone)]
 pub enum Weight {
     /// It is λ, the weight that AltBi tunes.
     Tuned,
     /// The same number for every row, never tuned.
     Fixed(f64),
+    /// A number for each row, n×1, never tuned.
+    FixedRows(Tensor<2>),
 }
 
 /// One summand `Σ_i λ_i r(w_i)` of the penalised objective.
 ///
-/// Penalties add up: a [`Rule`](crate::update::Rule) holds a list of terms. One
-/// of them is tuned, the others keep their weights.
+/// Penalties add up: a [`Rule`](crate::update::Rule) holds a list of terms, each
+/// with a weight of its own. At most one of them is tuned.
 #[derive(Clone)]
 pub struct PenaltyTerm {
     /// What is penalised.
@@ -32,7 +34,12 @@ pub struct PenaltyTerm {
 
 impl fmt::Debug for PenaltyTerm {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "{:?} × {}", self.weight, self.penalty.name())
+        let weight = match &self.weight {
+            Weight::Tuned => "tuned".into(),
+            Weight::Fixed(value) => value.to_string(),
+            Weight::FixedRows(_) => "one per row".into(),
+        };
+        write!(formatter, "{} ({weight})", self.penalty.name())
     }
 }
 
@@ -63,15 +70,40 @@ impl PenaltyTerm {
         })
     }
 
+    /// A term whose weight is a number for each row and stays as it is. Tensors
+    /// are made, and checked, by [`Problem::tensor`](crate::Problem::tensor).
+    ///
+    /// # Shapes
+    /// `weights` n×1.
+    pub fn fixed_rows(penalty: impl Penalty + 'static, weights: Tensor<2>) -> Self {
+        Self {
+            penalty: Arc::new(penalty),
+            weight: Weight::FixedRows(weights),
+        }
+    }
+
     /// Whether λ is this term's weight.
     pub fn is_tuned(&self) -> bool {
-        self.weight == Weight::Tuned
+        matches!(self.weight, Weight::Tuned)
     }
 
     fn weight(&self, lambda: &Tensor<2>) -> Tensor<2> {
-        match self.weight {
+        match &self.weight {
             Weight::Tuned => lambda.clone(),
-            Weight::Fixed(value) => constant_like(lambda, value),
+            Weight::Fixed(value) => constant_like(lambda, *value),
+            Weight::FixedRows(weights) => weights.clone(),
+        }
+    }
+
+    /// The same term with its weights, if it has one per row, put through `f`.
+    pub(crate) fn map_weights(&self, f: impl Fn(&Tensor<2>) -> Tensor<2>) -> Self {
+        let weight = match &self.weight {
+            Weight::FixedRows(weights) => Weight::FixedRows(f(weights)),
+            other => other.clone(),
+        };
+        Self {
+            penalty: self.penalty.clone(),
+            weight,
         }
     }
 

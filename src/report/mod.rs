@@ -1,7 +1,26 @@
-//! What a run leaves behind.
+//! What a run leaves behind: its folder, and a page about it.
+//!
+//! | file | what |
+//! |---|---|
+//! | `W.npy`, `H.npy`, `lambda.npy` | the factors and the last λ |
+//! | `lambda_start.npy` | the first λ |
+//! | `W.csv`, `H.csv` | the factors with the data's labels, on request |
+//! | `history.csv` | one row per iteration, the start included |
+//! | `summary.json` | the run in a dozen numbers |
+//! | `config.toml` | every setting; `altbi fit --config` repeats the run |
+//! | `report.html` | a page that needs nothing but itself |
+//! | `figures/*.svg` | its pictures |
+//! | `checkpoint` | only while a run is unfinished |
+//!
+//! A report is made from the folder alone, long after the run if need be.
 
+mod figures;
+mod html;
+mod records;
 mod run_folder;
 mod summary;
 
-pub use run_folder::{check_run_folder, write_run_folder};
+pub use figures::Figure;
+pub use records::RunRecords;
+pub use run_folder::{Labels, RunFolder};
 pub use summary::Summary;

@@ -1,4 +1,4 @@
-//! The run folder: factors, λ, history, summary and configuration.
+//! The run folder: everything in it is written whole or not at all.
 
 use std::fs;
 use std::io::Write;
@@ -7,94 +7,310 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 
 use super::Summary;
-use crate::data::write_npy;
+use crate::data::{Table, write_npy};
 use crate::error::{Error, Result};
 use crate::solver::{Outcome, Record};
 
-/// Refuses a run folder that exists, unless it may be replaced. Called before the
-/// run, so that no work is lost.
-///
-/// # Errors
-/// [`Error::RunFolderExists`].
-pub fn check_run_folder(folder: &Path, replace: bool) -> Result<()> {
-    if folder.exists() && !replace {
-        return Err(Error::RunFolderExists {
-            path: folder.into(),
-        });
-    }
-    Ok(())
+/// Names of the data's rows and columns.
+#[derive(Debug, Clone, Default)]
+pub struct Labels {
+    /// One per row of X and W.
+    pub rows: Option<Vec<String>>,
+    /// One per column of X and H.
+    pub columns: Option<Vec<String>>,
 }
 
-/// Writes `W.npy H.npy lambda.npy history.csv summary.json config.toml` into a
-/// new folder.
-///
-/// The folder is made aside, every file is flushed to the disk, and only then it
-/// gets its name: it appears whole or not at all.
-///
-/// # Errors
-/// [`Error::RunFolderExists`] (unless `replace`), [`Error::Write`].
-pub fn write_run_folder<Settings: Serialize>(
-    folder: &Path,
-    replace: bool,
-    outcome: &Outcome,
-    summary: &Summary<Settings>,
-) -> Result<()> {
-    check_run_folder(folder, replace)?;
-    let failed = |path: &Path| {
-        let path: PathBuf = path.into();
-        move |source| Error::Write { path, source }
-    };
-    let parent = match folder.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        _ => Path::new("."),
-    };
-    fs::create_dir_all(parent).map_err(failed(parent))?;
-    let aside = tempfile::Builder::new()
-        .prefix(".altbi-")
-        .tempdir_in(parent)
-        .map_err(failed(folder))?;
-    for (name, matrix) in [
-        ("W.npy", &outcome.w),
-        ("H.npy", &outcome.h),
-        ("lambda.npy", &outcome.lambda),
-    ] {
-        write_npy(&aside.path().join(name), matrix)?;
-    }
-    let text = |name: &str, text: String| {
-        let path = aside.path().join(name);
-        fs::File::create(&path)
-            .and_then(|mut file| {
-                file.write_all(text.as_bytes())?;
-                file.sync_all()
-            })
-            .map_err(failed(&folder.join(name)))
-    };
-    text("history.csv", history_csv(&outcome.history))?;
-    let json = serde_json::to_string_pretty(summary).expect("a summary is plain data");
-    text("summary.json", json + "\n")?;
-    let toml = toml::to_string(&summary.settings).expect("settings are plain data");
-    text("config.toml", toml)?;
+/// A folder that a run writes into. It is made when there is something to write,
+/// so that bad input leaves nothing behind.
+#[derive(Debug, Clone)]
+pub struct RunFolder {
+    path: PathBuf,
+}
 
-    // The temporary folder is private to its maker; a run folder is not.
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::PermissionsExt;
-        let mode = fs::Permissions::from_mode(0o755);
-        fs::set_permissions(aside.path(), mode).map_err(failed(folder))?;
+/// The name of the checkpoint in a run folder.
+const CHECKPOINT: &str = "checkpoint";
+
+impl RunFolder {
+    /// A new run's folder, not yet made.
+    ///
+    /// Checked before a run, so that no work is lost.
+    ///
+    /// # Errors
+    /// [`Error::RunFolderExists`] if there is one already and it may not be
+    /// replaced; [`Error::NotARunFolder`] if what is there was not made by altbi,
+    /// which nothing may replace; [`Error::Write`] if the place is not writable.
+    pub fn new(path: &Path, replace: bool) -> Result<Self> {
+        if path.symlink_metadata().is_ok() {
+            if !replace {
+                return Err(Error::RunFolderExists { path: path.into() });
+            }
+            check_replaceable(path)?;
+        }
+        let ancestors = folder_of(path).ancestors();
+        let existing = ancestors
+            .map(|folder| {
+                if folder.as_os_str().is_empty() {
+                    Path::new(".")
+                } else {
+                    folder
+                }
+            })
+            .find(|folder| folder.exists());
+        if let Some(folder) = existing {
+            // A file that is gone again at once tells more than permission bits.
+            crate::data::file_aside(folder).map_err(|source| Error::Write {
+                path: path.into(),
+                source,
+            })?;
+        }
+        Ok(Self { path: path.into() })
     }
-    if folder.exists() {
-        // Moved away first: a rename cannot replace a folder that is not empty.
-        let old = tempfile::Builder::new()
-            .prefix(".altbi-old-")
+
+    /// A folder that exists.
+    ///
+    /// # Errors
+    /// [`Error::Read`] if it does not.
+    pub fn open(path: &Path) -> Result<Self> {
+        match fs::metadata(path) {
+            Ok(data) if data.is_dir() => Ok(Self { path: path.into() }),
+            Ok(_) => Err(Error::Read {
+                path: path.into(),
+                source: std::io::ErrorKind::NotADirectory.into(),
+            }),
+            Err(source) => Err(Error::Read {
+                path: path.into(),
+                source,
+            }),
+        }
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Makes an empty folder of this name, in place of an older run's that may be
+    /// there, and writes the settings into it; with a copy of the data where it is
+    /// nowhere else.
+    ///
+    /// # Errors
+    /// [`Error::Write`].
+    pub fn create(&self, config: &str, data: Option<&str>) -> Result<()> {
+        let failed = |source| Error::Write {
+            path: self.path.clone(),
+            source,
+        };
+        let parent = folder_of(&self.path);
+        fs::create_dir_all(parent).map_err(failed)?;
+        // Made aside first: an older run goes only when the new folder stands.
+        let aside = tempfile::Builder::new()
+            .prefix(".altbi-")
             .tempdir_in(parent)
-            .map_err(failed(folder))?;
-        fs::rename(folder, old.path().join("run")).map_err(failed(folder))?;
-        fs::rename(aside.path(), folder).map_err(failed(folder))?;
-    } else {
-        fs::rename(aside.path(), folder).map_err(failed(folder))?;
+            .map_err(failed)?;
+        let fresh = Self {
+            path: aside.path().join("new"),
+        };
+        fs::create_dir(&fresh.path).map_err(failed)?;
+        fresh.write("config.toml", config.as_bytes())?;
+        if let Some(data) = data {
+            fresh.write("data.csv", data.as_bytes())?;
+        }
+        let old = aside.path().join("old");
+        let replaced = self.path.exists();
+        if replaced {
+            fs::rename(&self.path, &old).map_err(failed)?;
+        }
+        fs::rename(&fresh.path, &self.path).map_err(|source| {
+            if replaced {
+                let _ = fs::rename(&old, &self.path);
+            }
+            failed(source)
+        })
     }
-    // It has its final name now: nothing is left to clean up.
-    let _ = aside.keep();
+
+    /// Removes the folder and what is in it; for a run that could not be written.
+    pub fn discard(&self) {
+        // Nothing more can be done where even this fails.
+        let _ = fs::remove_dir_all(&self.path);
+    }
+
+    /// Writes a file: aside, flushed to the disk, then renamed.
+    ///
+    /// # Errors
+    /// [`Error::Write`].
+    pub fn write(&self, name: &str, contents: &[u8]) -> Result<()> {
+        let path = self.path.join(name);
+        let write = || -> std::io::Result<()> {
+            let folder = path.parent().expect("a file lies in a folder");
+            fs::create_dir_all(folder)?;
+            let mut file = crate::data::file_aside(folder)?;
+            file.write_all(contents)?;
+            file.as_file().sync_all()?;
+            file.persist(&path)?;
+            Ok(())
+        };
+        write().map_err(|source| Error::Write {
+            path: path.clone(),
+            source,
+        })
+    }
+
+    /// Writes the results of a run; the summary last, because it says that the
+    /// rest is there. An older checkpoint is removed.
+    ///
+    /// # Errors
+    /// [`Error::Write`].
+    pub fn write_results<Settings: Serialize>(
+        &self,
+        outcome: &Outcome,
+        summary: &Summary<Settings>,
+        tables: Option<&Labels>,
+    ) -> Result<()> {
+        for (name, matrix) in [
+            ("W.npy", &outcome.w),
+            ("H.npy", &outcome.h),
+            ("lambda.npy", &outcome.lambda),
+            ("lambda_start.npy", &outcome.lambda_at_start),
+        ] {
+            write_npy(&self.path.join(name), matrix)?;
+        }
+        if let Some(labels) = tables {
+            let components: Vec<String> = (1..=outcome.w.ncols())
+                .map(|k| format!("component {k}"))
+                .collect();
+            let w = Table {
+                values: outcome.w.clone(),
+                row_labels: labels.rows.clone(),
+                column_labels: Some(components.clone()),
+            };
+            let h = Table {
+                values: outcome.h.clone(),
+                row_labels: Some(components),
+                column_labels: labels.columns.clone(),
+            };
+            self.write("W.csv", w.to_csv().as_bytes())?;
+            self.write("H.csv", h.to_csv().as_bytes())?;
+        }
+        self.write("history.csv", history_csv(&outcome.history).as_bytes())?;
+        let json = serde_json::to_string_pretty(summary).expect("a summary is plain data");
+        self.write("summary.json", (json + "\n").as_bytes())?;
+        self.remove_checkpoint()
+    }
+
+    /// Writes the checkpoint over an older one.
+    ///
+    /// # Errors
+    /// [`Error::Write`].
+    pub fn write_checkpoint(&self, bytes: &[u8]) -> Result<()> {
+        self.write(CHECKPOINT, bytes)
+    }
+
+    /// The checkpoint's bytes.
+    ///
+    /// # Errors
+    /// [`Error::NoCheckpoint`] for a run that is finished or never got so far;
+    /// [`Error::Read`].
+    pub fn read_checkpoint(&self) -> Result<Vec<u8>> {
+        let path = self.path.join(CHECKPOINT);
+        match fs::read(&path) {
+            Ok(bytes) => Ok(bytes),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                let finished = self.path.join("summary.json").exists();
+                Err(Error::NoCheckpoint {
+                    path: self.path.clone(),
+                    reason: if finished {
+                        "the run is finished"
+                    } else {
+                        "it is not a run folder, or the run ended before its first checkpoint"
+                    },
+                })
+            }
+            Err(source) => Err(Error::Read { path, source }),
+        }
+    }
+
+    fn remove_checkpoint(&self) -> Result<()> {
+        let path = self.path.join(CHECKPOINT);
+        match fs::remove_file(&path) {
+            Err(source) if source.kind() != std::io::ErrorKind::NotFound => {
+                Err(Error::Write { path, source })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// `config.toml` as it stands.
+    ///
+    /// # Errors
+    /// [`Error::Read`].
+    pub fn read_config(&self) -> Result<String> {
+        let path = self.path.join("config.toml");
+        fs::read_to_string(&path).map_err(|source| Error::Read { path, source })
+    }
+}
+
+/// The folder that a file or folder lies in.
+fn folder_of(path: &Path) -> &Path {
+    match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    }
+}
+
+/// What altbi writes into a run folder.
+const OWN: [&str; 13] = [
+    "W.npy",
+    "H.npy",
+    "lambda.npy",
+    "lambda_start.npy",
+    "W.csv",
+    "H.csv",
+    "history.csv",
+    "summary.json",
+    "config.toml",
+    "report.html",
+    "figures",
+    "data.csv",
+    CHECKPOINT,
+];
+
+/// Refuses anything but a folder that holds a run and nothing else: `--force` is
+/// not a way to lose a thesis.
+fn check_replaceable(path: &Path) -> Result<()> {
+    let refused = |stranger: String| Error::NotARunFolder {
+        path: path.into(),
+        stranger,
+    };
+    let kind = path.symlink_metadata().map_err(|source| Error::Read {
+        path: path.into(),
+        source,
+    })?;
+    if !kind.is_dir() {
+        return Err(refused("it is not a folder".into()));
+    }
+    let entries = fs::read_dir(path).map_err(|source| Error::Read {
+        path: path.into(),
+        source,
+    })?;
+    let mut any = false;
+    let mut is_run = false;
+    for entry in entries {
+        let name = entry
+            .map_err(|source| Error::Read {
+                path: path.into(),
+                source,
+            })?
+            .file_name();
+        let name = name.to_string_lossy();
+        any = true;
+        is_run |= name == "config.toml";
+        if !OWN.contains(&name.as_ref()) {
+            return Err(refused(format!("it holds '{name}'")));
+        }
+    }
+    if any && !is_run {
+        return Err(refused("it holds no config.toml".into()));
+    }
     Ok(())
 }
 
@@ -105,8 +321,12 @@ fn history_csv(history: &[Record]) -> String {
     for record in history {
         writer.serialize(record).expect("a record is plain data");
     }
+    into_text(writer)
+}
+
+fn into_text(writer: csv::Writer<Vec<u8>>) -> String {
     let bytes = writer.into_inner().expect("memory does not fail to flush");
-    String::from_utf8(bytes).expect("numbers are ASCII")
+    String::from_utf8(bytes).expect("numbers are text")
 }
 
 #[cfg(test)]
@@ -127,14 +347,27 @@ mod tests {
     fn a_folder_holds_everything_and_is_not_overwritten() {
         let (outcome, summary) = outcome();
         let parent = tempfile::tempdir().unwrap();
-        let folder = parent.path().join("new/run");
-        write_run_folder(&folder, false, &outcome, &summary).unwrap();
-        assert_eq!(read_matrix(&folder.join("W.npy")).unwrap(), outcome.w);
+        let path = parent.path().join("new/run");
+        let folder = RunFolder::new(&path, false).unwrap();
+        assert!(!path.exists());
+        folder.create("rank = 2\n", None).unwrap();
+        folder.write_checkpoint(b"bytes").unwrap();
+        assert_eq!(folder.read_checkpoint().unwrap(), b"bytes");
+        folder.write_results(&outcome, &summary, None).unwrap();
+        assert!(matches!(
+            folder.read_checkpoint(),
+            Err(Error::NoCheckpoint {
+                reason: "the run is finished",
+                ..
+            })
+        ));
+        assert_eq!(read_matrix(&path.join("W.npy")).unwrap(), outcome.w);
         assert_eq!(
-            read_matrix(&folder.join("lambda.npy")).unwrap(),
+            read_matrix(&path.join("lambda.npy")).unwrap(),
             outcome.lambda
         );
-        let history = fs::read_to_string(folder.join("history.csv")).unwrap();
+        assert_eq!(folder.read_config().unwrap(), "rank = 2\n");
+        let history = fs::read_to_string(path.join("history.csv")).unwrap();
         let mut lines = history.lines();
         assert_eq!(
             lines.next().unwrap(),
@@ -142,21 +375,26 @@ mod tests {
              lambda_median,lambda_max,hypergradient_norm,seconds"
         );
         assert_eq!(lines.count(), 4);
-        let config = fs::read_to_string(folder.join("config.toml")).unwrap();
-        assert_eq!(
-            toml::from_str::<AltBiConfig>(&config).unwrap(),
-            summary.settings
-        );
-        let json = fs::read_to_string(folder.join("summary.json")).unwrap();
+        let json = fs::read_to_string(path.join("summary.json")).unwrap();
         let read: serde_json::Value = serde_json::from_str(&json).unwrap();
-        assert_eq!(read["iterations"], 3);
         assert_eq!(read["divergence"].as_f64().unwrap(), outcome.divergence);
 
-        let again = write_run_folder(&folder, false, &outcome, &summary);
+        let again = RunFolder::new(&path, false);
         assert!(matches!(again, Err(Error::RunFolderExists { .. })));
-        fs::write(folder.join("stale"), "x").unwrap();
-        write_run_folder(&folder, true, &outcome, &summary).unwrap();
-        assert!(!folder.join("stale").exists());
+        // What altbi did not make, altbi does not delete.
+        fs::write(path.join("thesis"), "x").unwrap();
+        let refused = RunFolder::new(&path, true);
+        assert!(matches!(refused, Err(Error::NotARunFolder { .. })));
+        fs::remove_file(path.join("thesis")).unwrap();
+        let new = RunFolder::new(&path, true).unwrap();
+        new.create("", Some("1,2\n")).unwrap();
+        assert!(!path.join("W.npy").exists() && path.join("data.csv").exists());
+        let file = parent.path().join("file");
+        fs::write(&file, "x").unwrap();
+        let refused = RunFolder::new(&file, true);
+        assert!(matches!(refused, Err(Error::NotARunFolder { .. })));
+        let below = RunFolder::new(&file.join("run"), false);
+        assert!(matches!(below, Err(Error::Write { .. })));
         let left: Vec<_> = fs::read_dir(parent.path().join("new")).unwrap().collect();
         assert_eq!(left.len(), 1, "nothing is left beside the run folder");
     }

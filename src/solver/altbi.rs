@@ -6,9 +6,10 @@ use std::time::Instant;
 use burn::tensor::Tensor;
 use ndarray::Array2;
 
+use super::checkpoint::Resumed;
 use super::history::median;
 use super::stopping::{relative_change, stop_reason};
-use super::{Observer, Outcome, Record, Signal, StopReason};
+use super::{Checkpoint, Observer, Outcome, Record, Signal, StopReason};
 use crate::bunch::Bunch;
 use crate::config::{AltBiConfig, Exponent, Method, Normalization};
 use crate::criterion::{Criterion, Training, weighted_divergence};
@@ -72,7 +73,9 @@ impl Solver {
         }
     }
 
-    /// Adds a penalty on W whose weight is not tuned.
+    /// Adds another penalty on W, with a weight of its own
+    /// ([`PenaltyTerm::fixed`], [`PenaltyTerm::fixed_rows`]). A second tuned term
+    /// is refused when the run starts.
     #[must_use]
     pub fn with_term(mut self, term: PenaltyTerm) -> Self {
         self.terms.push(term);
@@ -128,17 +131,42 @@ impl Solver {
     /// [`step`](Self::step) until the stopping rule or an observer says so.
     ///
     /// # Errors
-    /// What `init` refuses, and [`Error::NotFinite`] with the last finite state
-    /// if a number blows up.
+    /// What `init` refuses; [`Error::NotFinite`] with the last finite state if a
+    /// number blows up; [`Error::Stopped`] with the last state if the
+    /// hypergradient's mode refuses on the way.
     pub fn run(&mut self, problem: &Problem) -> Result<Outcome> {
+        let state = self.init(problem)?;
+        let story = Resumed {
+            lambda_at_start: state.lambda.to_matrix()?,
+            history: vec![state.record.clone()],
+            state,
+        };
+        if self.notify(&story.state) == Signal::Stop {
+            return self.outcome(problem, story, StopReason::Interrupted);
+        }
+        self.go_on(problem, story)
+    }
+
+    /// Goes on from a [`Checkpoint`](super::Checkpoint) as if nothing had
+    /// happened: the result is the same to the bit (but for the seconds).
+    ///
+    /// # Errors
+    /// As [`run`](Self::run), and [`Error::Shape`] for a checkpoint of another
+    /// problem.
+    pub fn resume(&mut self, problem: &Problem, checkpoint: &Checkpoint) -> Result<Outcome> {
+        self.config.check()?;
+        problem.check_domain(self.divergence.as_ref())?;
+        self.criterion.check(problem.rows())?;
+        let story = checkpoint.restore(problem)?;
+        self.go_on(problem, story)
+    }
+
+    fn go_on(&mut self, problem: &Problem, mut story: Resumed) -> Result<Outcome> {
         let clock = Instant::now();
-        let mut state = self.init(problem)?;
-        let lambda_at_start = state.lambda.clone();
-        let mut history = vec![state.record.clone()];
-        let stop_reason = loop {
-            if self.notify(&state) == Signal::Stop {
-                break StopReason::Interrupted;
-            }
+        let seconds_before = story.state.record.seconds;
+        let mut interrupted = false;
+        let reason = loop {
+            let state = &story.state;
             if state.iteration > 0
                 && let Some(reason) = stop_reason(
                     state.record.relative_change,
@@ -149,27 +177,38 @@ impl Solver {
             {
                 break reason;
             }
-            match self.step(problem, &state) {
-                Ok(next) => state = next,
+            if interrupted {
+                break StopReason::Interrupted;
+            }
+            match self.step(problem, state) {
+                Ok(next) => story.state = next,
                 Err(Error::NotFinite {
                     iteration,
                     quantity,
                     ..
                 }) => {
-                    let reason = StopReason::NotFinite;
-                    let last = self.outcome(problem, &state, &lambda_at_start, history, reason)?;
+                    let last = self.outcome(problem, story, StopReason::NotFinite)?;
                     return Err(Error::NotFinite {
                         iteration,
                         quantity,
                         last: Some(Box::new(last)),
                     });
                 }
-                Err(other) => return Err(other),
+                Err(source) => {
+                    let iteration = story.state.iteration + 1;
+                    let last = self.outcome(problem, story, StopReason::Refused)?;
+                    return Err(Error::Stopped {
+                        iteration,
+                        source: Box::new(source),
+                        last: Box::new(last),
+                    });
+                }
             }
-            state.record.seconds = clock.elapsed().as_secs_f64();
-            history.push(state.record.clone());
+            story.state.record.seconds = seconds_before + clock.elapsed().as_secs_f64();
+            story.history.push(story.state.record.clone());
+            interrupted = self.notify(&story.state) == Signal::Stop;
         };
-        self.outcome(problem, &state, &lambda_at_start, history, stop_reason)
+        self.outcome(problem, story, reason)
     }
 
     fn notify(&mut self, state: &State) -> Signal {
@@ -194,8 +233,11 @@ impl Solver {
         problem.check_domain(self.divergence.as_ref())?;
         self.criterion.check(problem.rows())?;
         let (rule, _) = self.rules()?;
-        let factors = Factors::start(problem, self.config.rank, self.config.seed, &self.given)?;
+        let drawn = Factors::start(problem, self.config.rank, self.config.seed, &self.given)?;
+        // Before λ is balanced: its scale is that of the factors the loop will see.
+        let factors = self.normalized(drawn);
         let lambda = self.initial_lambda(problem, &rule, &factors)?;
+        let lambda = settled(problem, "λ", 0, &lambda)?;
         let mut state = State {
             iteration: 0,
             factors,
@@ -214,12 +256,11 @@ impl Solver {
             },
             divergence_at_start: f64::NAN,
         };
-        let bunch = self.bunch(problem, &rule, &state.factors.h)?;
+        let bunch = self.bunch(problem, &rule, &state.factors.h);
         let outer_error = sum(&bunch.outer_errors(&state.factors.w));
         self.measure(problem, &rule, &mut state, outer_error, f64::NAN);
         state.divergence_at_start = state.record.divergence;
         finite("divergence", 0, &[state.record.divergence])?;
-        finite("λ", 0, &to_host(&state.lambda))?;
         Ok(state)
     }
 
@@ -244,10 +285,13 @@ impl Solver {
             w: state.factors.w.clone(),
             h: transposed.transpose(),
         });
-        finite("H", iteration, &to_host(&factors.h))?;
+        let factors = Factors {
+            w: settled(problem, "W", iteration, &factors.w)?,
+            h: settled(problem, "H", iteration, &factors.h)?,
+        };
 
         // 3. The bunch and 4. its hypergradient.
-        let bunch = self.bunch(problem, &rule, &factors.h)?;
+        let bunch = self.bunch(problem, &rule, &factors.h);
         let (w, outer_error, gradient) = if self.config.method == Method::AltBi {
             let mode = self.config.hypergradient;
             let end = bunch.hypergradient(&factors.w, &state.lambda, mode)?;
@@ -257,7 +301,7 @@ impl Solver {
             let outer_error = sum(&bunch.outer_errors(&w));
             (w, outer_error, None)
         };
-        finite("W", iteration, &to_host(&w))?;
+        let w = settled(problem, "W", iteration, &w)?;
 
         // 5. The projected λ step.
         let (lambda, norm) = match gradient {
@@ -270,7 +314,7 @@ impl Solver {
             }
             None => (state.lambda.clone(), 0.0),
         };
-        finite("λ", iteration, &to_host(&lambda))?;
+        let lambda = settled(problem, "λ", iteration, &lambda)?;
 
         // 6. The record.
         let mut next = State {
@@ -287,24 +331,30 @@ impl Solver {
 
     /// The rules for W and for H, which carries no penalty.
     fn rules(&self) -> Result<(Rule, Rule)> {
-        let plain = matches!(self.config.method, Method::Mu | Method::MuT);
-        let terms = self.terms.iter().filter(|term| !(plain && term.is_tuned()));
-        let of_w = Rule::new(self.divergence.clone(), terms.cloned().collect());
-        let of_h = Rule::new(self.divergence.clone(), Vec::new());
-        match self.config.exponent {
-            Exponent::One => Ok((of_w, of_h)),
-            Exponent::Monotone => Ok((of_w.monotone()?, of_h.monotone()?)),
+        let mut of_w = Rule::new(self.divergence.clone(), self.terms.clone());
+        let mut of_h = Rule::new(self.divergence.clone(), Vec::new());
+        of_w.check()?;
+        if self.config.exponent == Exponent::Monotone {
+            // Before the tuned term goes: a baseline without it must differ from
+            // AltBi in λ alone, not in γ as well.
+            of_w = of_w.monotone()?;
+            of_h = of_h.monotone()?;
         }
+        if matches!(self.config.method, Method::Mu | Method::MuT) {
+            of_w.terms.retain(|term| !term.is_tuned());
+        }
+        Ok((of_w, of_h))
     }
 
-    fn bunch(&self, problem: &Problem, rule: &Rule, h: &Tensor<2>) -> Result<Bunch> {
-        Ok(Bunch {
+    /// The bunch of one iteration; `init` has checked its parts.
+    fn bunch(&self, problem: &Problem, rule: &Rule, h: &Tensor<2>) -> Bunch {
+        Bunch {
             rule: rule.clone(),
             observed: problem.rows().clone(),
             other: h.clone(),
             criterion: self.criterion.clone(),
             length: self.config.updates_of_w(),
-        })
+        }
     }
 
     fn initial_lambda(
@@ -393,29 +443,28 @@ impl Solver {
         };
     }
 
-    fn outcome(
-        &self,
-        problem: &Problem,
-        state: &State,
-        lambda_at_start: &Tensor<2>,
-        history: Vec<Record>,
-        stop_reason: StopReason,
-    ) -> Result<Outcome> {
+    fn outcome(&self, problem: &Problem, story: Resumed, reason: StopReason) -> Result<Outcome> {
         let (_, rule_of_h) = self.rules()?;
-        Outcome::new(
-            problem,
-            rule_of_h,
-            &self.config,
-            state,
-            lambda_at_start,
-            history,
-            stop_reason,
-        )
+        Outcome::new(problem, rule_of_h, &self.config, story, reason)
     }
 }
 
 fn sum(column: &Tensor<2>) -> f64 {
     to_host(column).iter().sum()
+}
+
+/// A new state's tensor: checked to be finite, and laid out row by row whatever
+/// the operations before it left behind, so that a state read back from a
+/// checkpoint is the same in every bit and in every sum over it.
+fn settled(
+    problem: &Problem,
+    quantity: &'static str,
+    iteration: usize,
+    tensor: &Tensor<2>,
+) -> Result<Tensor<2>> {
+    let values = to_host(tensor);
+    finite(quantity, iteration, &values)?;
+    Ok(problem.tensor_of(values, tensor.dims()))
 }
 
 fn finite(quantity: &'static str, iteration: usize, values: &[f64]) -> Result<()> {

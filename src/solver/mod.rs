@@ -13,6 +13,7 @@
 //! nothing: an [`Observer`] watches it.
 
 mod altbi;
+mod checkpoint;
 mod history;
 mod observer;
 mod outcome;
@@ -20,6 +21,7 @@ mod stopping;
 mod transform;
 
 pub use altbi::{Solver, State};
+pub use checkpoint::{Checkpoint, Resumed};
 pub use history::Record;
 pub use observer::{Observer, Signal};
 pub use outcome::Outcome;

@@ -5,20 +5,20 @@ use std::fmt;
 use burn::tensor::Tensor;
 use ndarray::Array2;
 
+use super::checkpoint::Resumed;
 use super::transform::encode;
-use super::{Record, State, StopReason};
+use super::{Record, StopReason};
 use crate::config::AltBiConfig;
-use crate::device::Device;
 use crate::error::Result;
+use crate::factors::tensor;
 use crate::metrics::{paper_relative_error, relative_error, sparsity_h, sparsity_w};
-use crate::numerics::Precision;
 use crate::problem::{Problem, ToMatrix};
 use crate::update::Rule;
 
 /// The factors, λ, and the story of the run.
 ///
 /// Matrices are [`ndarray::Array2`] of `f64` whatever the run's precision;
-/// [`tensor`](Outcome::tensor) gives one back as a Burn tensor, and
+/// [`w_tensor`](Outcome::w_tensor) and its kind give them as Burn tensors, and
 /// `as_slice()` of a matrix gives its entries in row order.
 ///
 /// # Shapes
@@ -76,11 +76,10 @@ impl Outcome {
         problem: &Problem,
         rule_of_h: Rule,
         config: &AltBiConfig,
-        state: &State,
-        lambda_at_start: &Tensor<2>,
-        history: Vec<Record>,
+        story: Resumed,
         stop_reason: StopReason,
     ) -> Result<Self> {
+        let state = &story.state;
         let w = state.factors.w.to_matrix()?;
         let h = state.factors.h.to_matrix()?;
         let record = &state.record;
@@ -92,13 +91,13 @@ impl Outcome {
             w,
             h,
             lambda: state.lambda.to_matrix()?,
-            lambda_at_start: lambda_at_start.to_matrix()?,
-            history,
             stop_reason,
             iterations: state.iteration,
             divergence: record.divergence,
             objective: record.objective,
             seconds: record.seconds,
+            lambda_at_start: story.lambda_at_start,
+            history: story.history,
             rule_of_h,
             config: config.clone(),
         })
@@ -120,9 +119,18 @@ impl Outcome {
         encode(x, &self.w, &self.rule_of_h, &self.config)
     }
 
-    /// One of the matrices as a Burn tensor on altbi's device.
-    pub fn tensor(matrix: &Array2<f64>, precision: Precision) -> Tensor<2> {
-        let shape = [matrix.nrows(), matrix.ncols()];
-        Device::default().tensor(matrix.iter().copied().collect(), shape, precision)
+    /// W as a Burn tensor in the run's precision.
+    pub fn w_tensor(&self) -> Tensor<2> {
+        tensor(&self.w, self.config.precision)
+    }
+
+    /// H as a Burn tensor in the run's precision.
+    pub fn h_tensor(&self) -> Tensor<2> {
+        tensor(&self.h, self.config.precision)
+    }
+
+    /// λ as a Burn tensor in the run's precision.
+    pub fn lambda_tensor(&self) -> Tensor<2> {
+        tensor(&self.lambda, self.config.precision)
     }
 }

@@ -16,6 +16,8 @@ pub enum StopReason {
     Interrupted,
     /// A number became non-finite; the state is the last finite one.
     NotFinite,
+    /// The hypergradient's mode refused; the state is the one before.
+    Refused,
 }
 
 impl fmt::Display for StopReason {
@@ -25,6 +27,7 @@ impl fmt::Display for StopReason {
             Self::MaxIterations => "reached the last iteration",
             Self::Interrupted => "interrupted",
             Self::NotFinite => "became non-finite",
+            Self::Refused => "the hypergradient's mode refused",
         })
     }
 }

@@ -4,6 +4,7 @@ use ndarray::{Array2, Axis};
 
 use crate::config::AltBiConfig;
 use crate::error::{Error, Result};
+use crate::numerics::movement;
 use crate::problem::{Problem, ToMatrix};
 use crate::update::Rule;
 
@@ -16,7 +17,7 @@ pub(super) fn encode(
     rule: &Rule,
     config: &AltBiConfig,
 ) -> Result<Array2<f64>> {
-    let problem = Problem::new(x, config.precision)?;
+    let problem = Problem::of_columns(x, config.precision)?;
     problem.check_domain(rule.divergence.as_ref())?;
     let [n, columns] = problem.shape();
     let rank = w.ncols();
@@ -30,29 +31,44 @@ pub(super) fn encode(
     // The constant that gives each column its own total, whatever its neighbours.
     let total_of_w = w.sum();
     let start = Array2::from_shape_fn((columns, rank), |(j, _)| {
-        problem.x().index_axis(Axis(1), j).sum() / total_of_w
+        let total = problem.x().index_axis(Axis(1), j).sum();
+        if total_of_w > 0.0 {
+            total / total_of_w
+        } else {
+            0.0
+        }
     });
     let other = problem.tensor("W", &w.t().to_owned(), [rank, n])?;
     let mut encoding = problem.tensor("H", &start, [columns, rank])?;
     let no_lambda = problem.tensor("λ", &Array2::<f64>::zeros((1, 1)), [1, 1])?;
+    // A column's code is the one at which that column came to rest: what its
+    // neighbours still need does not change it.
+    let mut codes = Array2::zeros((rank, columns));
+    let mut at_rest = vec![false; columns];
     for update in 1..=config.max_iterations {
         let next = rule.update(problem.columns(), &encoding, &other, &no_lambda);
-        let look = update % UPDATES_BETWEEN_LOOKS == 0;
-        let still = look && stands_still(&encoding.to_matrix()?, &next.to_matrix()?, config);
-        encoding = next;
-        if still {
-            break;
+        let last = update == config.max_iterations;
+        if last || update % UPDATES_BETWEEN_LOOKS == 0 {
+            let (before, after) = (encoding.to_matrix()?, next.to_matrix()?);
+            for j in (0..columns).filter(|j| !at_rest[*j]).collect::<Vec<_>>() {
+                let code = after.row(j);
+                if code.iter().any(|entry| !entry.is_finite()) {
+                    return Err(Error::NotFinite {
+                        iteration: update,
+                        quantity: "the encoding",
+                        last: None,
+                    });
+                }
+                if last || movement(before.row(j), code) <= config.tolerance {
+                    codes.column_mut(j).assign(&code);
+                    at_rest[j] = true;
+                }
+            }
+            if at_rest.iter().all(|rests| *rests) {
+                break;
+            }
         }
+        encoding = next;
     }
-    Ok(encoding.to_matrix()?.t().to_owned())
-}
-
-/// Whether no entry moves by more than the tolerance of its column's largest.
-fn stands_still(before: &Array2<f64>, after: &Array2<f64>, config: &AltBiConfig) -> bool {
-    before.rows().into_iter().zip(after.rows()).all(|(b, a)| {
-        let largest = a.iter().copied().fold(0.0, f64::max);
-        b.iter()
-            .zip(a)
-            .all(|(b, a)| (a - b).abs() <= config.tolerance * largest)
-    })
+    Ok(codes)
 }

@@ -31,14 +31,15 @@ impl Rule {
     ) -> Result<(Tensor<2>, Tensor<2>)> {
         let here = self.linearised(observed, factor, other, lambda);
         let ratio_bar = factor.clone() * here.gain_slope * alpha.clone();
-        let numerator_bar = ratio_bar / here.denominator.value.clone();
+        let numerator_bar = ratio_bar / here.ratio.denominator.value.clone();
         let denominator_bar = here
+            .ratio
             .denominator
-            .silence(-(here.ratio * numerator_bar.clone()));
+            .silence(-(here.ratio.value.clone() * numerator_bar.clone()));
 
         let slope = self
             .divergence
-            .slope(&observed.x, &here.y.value)
+            .slope(&observed.x, &here.ratio.y.value)
             .ok_or_else(|| self.no_slope(mode))?;
         let mut factor_bar = here.gain * alpha.clone();
         let mut y_bar: Option<Tensor<2>> = None;
@@ -47,7 +48,7 @@ impl Rule {
             (slope.positive, &denominator_bar),
         ] {
             if let Some(slope) = slope {
-                let through = here.y.silence(slope) * part_bar.clone().matmul(other.clone());
+                let through = here.ratio.y.silence(slope) * part_bar.clone().matmul(other.clone());
                 y_bar = Some(match y_bar {
                     Some(sum) => sum + through,
                     None => through,

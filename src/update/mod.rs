@@ -26,7 +26,7 @@ pub(crate) use tangent::Direction;
 
 use crate::divergence::Divergence;
 use crate::error::{Error, Result};
-use crate::numerics::{Precision, power_of_ratio, to_host};
+use crate::numerics::{Floored, Precision, power_of_ratio};
 use crate::penalty::PenaltyTerm;
 use crate::problem::Observed;
 use crate::split::Split;
@@ -79,6 +79,29 @@ impl Rule {
         Ok(self)
     }
 
+    /// Refuses a second tuned term: there is one λ.
+    ///
+    /// # Errors
+    /// [`Error::Conflict`].
+    pub fn check(&self) -> Result<()> {
+        if self.terms.iter().filter(|term| term.is_tuned()).count() > 1 {
+            return Err(Error::Conflict {
+                first: "a tuned penalty",
+                second: "another tuned penalty",
+                reason: "there is one λ to tune; give the others fixed weights",
+            });
+        }
+        Ok(())
+    }
+
+    /// The same rule with the weights that its terms have per row put through `f`.
+    pub(crate) fn map_weights(&self, f: impl Fn(&Tensor<2>) -> Tensor<2>) -> Self {
+        Self {
+            terms: self.terms.iter().map(|term| term.map_weights(&f)).collect(),
+            ..self.clone()
+        }
+    }
+
     /// Whether each row is updated on its own, so that rows may be treated
     /// separately.
     pub fn is_separable(&self) -> bool {
@@ -113,52 +136,60 @@ impl Rule {
         other: &Tensor<2>,
         lambda: &Tensor<2>,
     ) -> Tensor<2> {
-        let y = self.reconstruct(factor, other);
-        let parts = self.parts(observed, factor, other, lambda, &y);
-        let denominator = parts.positive.clamp_min(Precision::of(factor).floor());
-        factor.clone() * power_of_ratio(parts.negative / denominator, self.exponent)
+        let ratio = self.ratio(observed, factor, other, lambda).value;
+        factor.clone() * power_of_ratio(ratio, self.exponent)
     }
 
-    /// `(P, N)` as a split, before the floor under P.
-    fn parts(
+    /// q = N / P, with what its derivatives need.
+    fn ratio(
         &self,
         observed: &Observed,
         factor: &Tensor<2>,
         other: &Tensor<2>,
         lambda: &Tensor<2>,
-        y: &Tensor<2>,
-    ) -> Split {
-        let split = self.divergence.split(&observed.x, y);
+    ) -> Ratio {
+        let product = factor.clone().matmul(other.clone());
+        let y = Floored::new(product, self.floor(factor));
+        let split = self.divergence.split(&observed.x, &y.value);
         let fit = Split {
             positive: contract(split.positive, observed.mask.as_ref(), other),
             negative: contract(split.negative, observed.mask.as_ref(), other),
         };
-        self.terms.iter().fold(fit, |sum, term| {
+        let parts = self.terms.iter().fold(fit, |sum, term| {
             sum.plus(term.weighted_split(factor, lambda))
-        })
+        });
+        let floor = Precision::of(factor).floor();
+        let denominator = Floored::new(parts.positive, floor);
+        Ratio {
+            value: parts.negative / denominator.value.clone(),
+            y,
+            denominator,
+        }
     }
 
-    /// The λ at which the tuned penalties pull as hard as the fit: mean of P over
-    /// mean of p⁺ at these factors; 1 where p⁺ vanishes.
+    /// The λ_i at which the tuned penalties pull about as hard as the fit: mean of P
+    /// over mean of p⁺ − ½ p⁻ in each row, n×1; 1 where that vanishes. (Where the
+    /// two parts cancel, as in the Hoyer ratio of a single entry, they still slow
+    /// the update down; so only half of p⁻ is taken off.)
     pub(crate) fn natural_lambda(
         &self,
         observed: &Observed,
         factor: &Tensor<2>,
         other: &Tensor<2>,
-    ) -> f64 {
-        let mean = |part: Tensor<2>| {
-            let entries = to_host(&part);
-            entries.iter().sum::<f64>() / entries.len() as f64
-        };
+    ) -> Tensor<2> {
         let y = self.reconstruct(factor, other);
         let one = factor.ones_like().slice([0..1, 0..1]);
         let split = self.divergence.split(&observed.x, &y);
-        let fit = mean(contract(split.positive, observed.mask.as_ref(), other));
+        let fit = contract(split.positive, observed.mask.as_ref(), other);
         let tuned = self.terms.iter().filter(|term| term.is_tuned());
-        let pull: f64 = tuned
-            .map(|term| mean(term.weighted_split(factor, &one).positive))
-            .sum();
-        if pull > 0.0 { fit / pull } else { 1.0 }
+        let pull = tuned.fold(factor.zeros_like(), |sum, term| {
+            let split = term.weighted_split(factor, &one);
+            sum + split.positive - split.negative * 0.5
+        });
+        let pull = pull.mean_dim(1);
+        let none = pull.clone().lower_equal_elem(0.0);
+        let fit = fit.expand(factor.dims()).mean_dim(1);
+        (fit / pull.mask_fill(none.clone(), 1.0)).mask_fill(none, 1.0)
     }
 
     /// `Σ_terms λ_i r(w_i)`, n×1.
@@ -169,6 +200,16 @@ impl Rule {
             .iter()
             .fold(zero, |sum, term| sum + term.weighted_value(factor, lambda))
     }
+}
+
+/// q and the floored quantities it is made of.
+struct Ratio {
+    /// q = N / P.
+    value: Tensor<2>,
+    /// y = WH.
+    y: Floored,
+    /// P; one row for all where neither mask nor penalty tells rows apart.
+    denominator: Floored,
 }
 
 /// `(M ⊙ part) otherᵀ`, n×r (or 1×r: a part that is the same everywhere and

@@ -3,7 +3,7 @@
 
 use burn::tensor::Tensor;
 
-use super::{Rule, contract};
+use super::{Ratio, Rule, contract};
 use crate::error::{Error, Result};
 use crate::numerics::{Floored, Precision, power, power_of_ratio};
 use crate::problem::Observed;
@@ -20,12 +20,8 @@ pub(crate) struct Direction {
 
 /// What the update computes on its way, kept for its derivatives.
 pub(super) struct Linearised {
-    /// y = WH, floored.
-    pub y: Floored,
-    /// P, floored.
-    pub denominator: Floored,
-    /// q = N / P.
-    pub ratio: Tensor<2>,
+    /// y, P and q.
+    pub ratio: Ratio,
     /// q^γ.
     pub gain: Tensor<2>,
     /// γ q^(γ−1).
@@ -40,26 +36,15 @@ impl Rule {
         other: &Tensor<2>,
         lambda: &Tensor<2>,
     ) -> Linearised {
-        let precision = Precision::of(factor);
-        let y = Floored::new(
-            factor.clone().matmul(other.clone()),
-            self.divergence.floor(precision),
-        );
-        let parts = self.parts(observed, factor, other, lambda, &y.value);
-        // Without penalty and mask P may be one row for all; here every row counts.
-        let positive = parts.positive.expand(factor.dims());
-        let denominator = Floored::new(positive, precision.floor());
-        let ratio = parts.negative / denominator.value.clone();
-        let gain = power_of_ratio(ratio.clone(), self.exponent);
+        let ratio = self.ratio(observed, factor, other, lambda);
+        let gain = power_of_ratio(ratio.value.clone(), self.exponent);
         let gain_slope = if self.exponent == 1.0 {
-            ratio.ones_like()
+            ratio.value.ones_like()
         } else {
-            let floored = Floored::new(ratio.clone(), precision.floor());
+            let floored = Floored::new(ratio.value.clone(), Precision::of(factor).floor());
             floored.silence(power(&floored.value, self.exponent - 1.0) * self.exponent)
         };
         Linearised {
-            y,
-            denominator,
             ratio,
             gain,
             gain_slope,
@@ -88,16 +73,19 @@ impl Rule {
         direction: &Direction,
     ) -> Result<(Tensor<2>, Tensor<2>)> {
         let here = self.linearised(observed, factor, other, lambda);
-        let y_dot = here
-            .y
-            .silence(direction.factor.clone().matmul(other.clone()));
+        let Ratio {
+            value: ratio,
+            y,
+            denominator,
+        } = here.ratio;
+        let y_dot = y.silence(direction.factor.clone().matmul(other.clone()));
         let slope = self
             .divergence
-            .slope(&observed.x, &here.y.value)
+            .slope(&observed.x, &y.value)
             .ok_or_else(|| self.no_slope(mode))?;
         let through_y = |slope: Option<Tensor<2>>| match slope {
             Some(slope) => contract(
-                here.y.silence(slope) * y_dot.clone(),
+                y.silence(slope) * y_dot.clone(),
                 observed.mask.as_ref(),
                 other,
             ),
@@ -116,9 +104,8 @@ impl Rule {
                 })?;
             dot = dot.plus(of_term);
         }
-        let denominator_dot = here.denominator.silence(dot.positive);
-        let ratio_dot =
-            (dot.negative - here.ratio.clone() * denominator_dot) / here.denominator.value.clone();
+        let denominator_dot = denominator.silence(dot.positive);
+        let ratio_dot = (dot.negative - ratio * denominator_dot) / denominator.value;
         let updated = factor.clone() * here.gain.clone();
         let tangent =
             direction.factor.clone() * here.gain + factor.clone() * here.gain_slope * ratio_dot;

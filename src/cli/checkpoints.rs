@@ -1,0 +1,144 @@
+//! Checkpoints on the way, and an orderly end on Ctrl-C.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use altbi::report::RunFolder;
+use altbi::{Checkpoint, Error, Observer, Record, Result, Signal, State, ToMatrix};
+use ndarray::Array2;
+
+/// Work between two checkpoints where nothing else is said.
+const INTERVAL: Duration = Duration::from_secs(10);
+
+/// A flag that Ctrl-C (or a polite kill) raises; a second one ends the program
+/// at once.
+pub fn interruption() -> Arc<AtomicBool> {
+    let flag = Arc::new(AtomicBool::new(false));
+    let raised = flag.clone();
+    // Without a handler the run can still be killed: its last checkpoint stays.
+    let _ = ctrlc::set_handler(move || {
+        if raised.swap(true, Ordering::SeqCst) {
+            std::process::exit(130);
+        }
+    });
+    flag
+}
+
+/// What the writer has to say after the run.
+#[derive(Default)]
+pub struct Aftermath {
+    /// Whether the run folder was made.
+    pub folder_made: bool,
+    /// The error that ended the run, if writing failed.
+    pub error: Option<Error>,
+}
+
+/// Writes checkpoints into the run folder, which it makes with the first.
+pub struct Checkpoints {
+    folder: Option<RunFolder>,
+    config: String,
+    data: Option<String>,
+    data_hash: String,
+    settings_hash: String,
+    every: Option<usize>,
+    last: Instant,
+    history: Vec<Record>,
+    lambda_at_start: Option<Array2<f64>>,
+    interrupted: Arc<AtomicBool>,
+    aftermath: Rc<RefCell<Aftermath>>,
+}
+
+impl Checkpoints {
+    /// For a run with or without a folder.
+    pub fn new(
+        folder: Option<RunFolder>,
+        config: &str,
+        data_hash: &str,
+        settings_hash: &str,
+        every: Option<usize>,
+    ) -> Self {
+        Self {
+            folder,
+            config: config.into(),
+            data: None,
+            data_hash: data_hash.into(),
+            settings_hash: settings_hash.into(),
+            every,
+            last: Instant::now(),
+            history: Vec::new(),
+            lambda_at_start: None,
+            interrupted: interruption(),
+            aftermath: Rc::default(),
+        }
+    }
+
+    /// With a copy of data that is nowhere else, to be kept in the folder.
+    pub fn with_data(mut self, data: Option<String>) -> Self {
+        self.data = data;
+        self
+    }
+
+    /// Takes up the story of an earlier part of the run; its folder exists.
+    pub fn resumed(mut self, history: Vec<Record>, lambda_at_start: Array2<f64>) -> Self {
+        self.history = history;
+        self.lambda_at_start = Some(lambda_at_start);
+        self.aftermath.borrow_mut().folder_made = true;
+        self
+    }
+
+    /// To be looked at when the run is over.
+    pub fn aftermath(&self) -> Rc<RefCell<Aftermath>> {
+        self.aftermath.clone()
+    }
+
+    fn is_due(&self, iteration: usize) -> bool {
+        match self.every {
+            Some(every) => iteration > 0 && iteration.is_multiple_of(every),
+            None => self.last.elapsed() >= INTERVAL,
+        }
+    }
+
+    fn write(&mut self, state: &State) -> Result<()> {
+        let Some(folder) = &self.folder else {
+            return Ok(());
+        };
+        let made = self.aftermath.borrow().folder_made;
+        if !made {
+            folder.create(&self.config, self.data.as_deref())?;
+            self.aftermath.borrow_mut().folder_made = true;
+        }
+        let lambda = self.lambda_at_start.as_ref().expect("the start was seen");
+        let (data, settings) = (&self.data_hash, &self.settings_hash);
+        let checkpoint = Checkpoint::new(data, settings, state, lambda, &self.history)?;
+        folder.write_checkpoint(&checkpoint.encode())?;
+        self.last = Instant::now();
+        Ok(())
+    }
+
+    fn observed(&mut self, record: &Record, state: &State) -> Result<Signal> {
+        self.history.push(record.clone());
+        if self.lambda_at_start.is_none() {
+            self.lambda_at_start = Some(state.lambda.to_matrix()?);
+        }
+        let stop = self.interrupted.load(Ordering::SeqCst);
+        if stop || self.is_due(record.iteration) {
+            self.write(state)?;
+        }
+        Ok(if stop { Signal::Stop } else { Signal::Continue })
+    }
+}
+
+impl Observer for Checkpoints {
+    fn iterated(&mut self, record: &Record, state: &State) -> Signal {
+        match self.observed(record, state) {
+            Ok(signal) => signal,
+            Err(error) => {
+                self.aftermath.borrow_mut().error = Some(error);
+                Signal::Stop
+            }
+        }
+    }
+}

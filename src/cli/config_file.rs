@@ -1,0 +1,106 @@
+//! `--config FILE.toml`: flags from a file.
+//!
+//! A key of the file is a long flag without its dashes, and its value what one
+//! would type. So the file needs no description of its own: it is turned into
+//! flags, and the flags that are typed come after them and win.
+
+use std::ffi::OsString;
+use std::path::Path;
+
+use altbi::{Error, Result};
+use clap::{ArgAction, Args, Command, FromArgMatches};
+
+use super::fit::FitArguments;
+
+/// Flags of `fit` that tell where and how to write, not what to compute; a
+/// configuration file may hold them, but a run does not write them into its own.
+const POSITIONAL: &str = "data";
+
+/// Reads `fit`'s arguments from a file, under the flags that were typed.
+///
+/// # Errors
+/// [`Error::Read`], and [`Error::ConfigFile`] for what is not TOML, not a flag
+/// (with the nearest one), or not a value of that flag.
+pub fn arguments_from(path: &Path, typed: &[OsString]) -> Result<FitArguments> {
+    let text = std::fs::read_to_string(path).map_err(|source| Error::Read {
+        path: path.into(),
+        source,
+    })?;
+    parse(&text, path, typed)
+}
+
+/// The same from the text of a file.
+pub fn parse(text: &str, path: &Path, typed: &[OsString]) -> Result<FitArguments> {
+    let wrong = |reason: String| Error::ConfigFile {
+        path: path.into(),
+        reason,
+    };
+    let table: toml::Table = text
+        .parse()
+        .map_err(|error: toml::de::Error| wrong(error.to_string()))?;
+    let command = FitArguments::augment_args(Command::new("fit"));
+    let typed_matches = command
+        .clone()
+        .no_binary_name(true)
+        .args_override_self(true)
+        .try_get_matches_from(typed);
+    let typed_data = typed_matches
+        .as_ref()
+        .is_ok_and(|matches| matches.contains_id(POSITIONAL));
+    let mut flags: Vec<OsString> = Vec::new();
+    for (key, value) in &table {
+        let flag = command
+            .get_arguments()
+            .find(|argument| argument.get_long() == Some(key));
+        let text = match value {
+            toml::Value::String(text) => text.clone(),
+            toml::Value::Array(_) | toml::Value::Table(_) => {
+                return Err(wrong(format!("'{key}' must be a single value")));
+            }
+            other => other.to_string(),
+        };
+        match flag {
+            Some(flag) if matches!(flag.get_action(), ArgAction::SetTrue) => match value {
+                toml::Value::Boolean(true) => flags.push(format!("--{key}").into()),
+                toml::Value::Boolean(false) => {}
+                _ => return Err(wrong(format!("'{key}' must be true or false"))),
+            },
+            Some(_) => flags.push(format!("--{key}={text}").into()),
+            None if key == POSITIONAL => {
+                if !typed_data {
+                    flags.push(text.into());
+                }
+            }
+            None => return Err(wrong(unknown_key(key, &command))),
+        }
+    }
+    flags.extend(typed.iter().cloned());
+    let matches = command
+        .no_binary_name(true)
+        .args_override_self(true)
+        .try_get_matches_from(flags)
+        .map_err(|error| wrong(one_line(&error.to_string())))?;
+    FitArguments::from_arg_matches(&matches).map_err(|error| wrong(one_line(&error.to_string())))
+}
+
+/// clap's message without its usage lines.
+fn one_line(message: &str) -> String {
+    let first = message.split("\n\n").next().unwrap_or(message);
+    first.trim_start_matches("error: ").replace('\n', " ")
+}
+
+fn unknown_key(key: &str, command: &Command) -> String {
+    let known = command
+        .get_arguments()
+        .filter_map(|argument| argument.get_long())
+        .chain([POSITIONAL]);
+    let nearest = known
+        .map(|name| (strsim::jaro_winkler(key, name), name))
+        .max_by(|a, b| a.0.total_cmp(&b.0));
+    match nearest {
+        Some((likeness, name)) if likeness > 0.75 => {
+            format!("there is no setting '{key}'; did you mean '{name}'?")
+        }
+        _ => format!("there is no setting '{key}'; `altbi fit --help` lists them"),
+    }
+}

@@ -1,0 +1,376 @@
+//! Lines, points and bars over two axes.
+
+use std::fmt::Write;
+use std::ops::Range;
+
+use plotters::coord::Shift;
+use plotters::coord::types::RangedCoordf64;
+use plotters::prelude::*;
+
+use super::theme::{GRID, INK, series};
+
+/// How y is laid out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scale {
+    /// As it is.
+    Linear,
+    /// By its logarithm; what is not positive is left out.
+    Logarithmic,
+}
+
+/// How a series is drawn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mark {
+    /// A line through the points.
+    Line,
+    /// The points alone.
+    Points,
+    /// Bars of width 1 around x (0.8 of it, shared between the bar series).
+    Bars,
+}
+
+/// Named points.
+#[derive(Debug, Clone)]
+pub struct Series {
+    /// What the legend calls it; empty for none.
+    pub name: String,
+    /// (x, y).
+    pub points: Vec<(f64, f64)>,
+    /// Line, points or bars.
+    pub mark: Mark,
+}
+
+impl Series {
+    /// A line.
+    pub fn line(name: impl Into<String>, points: Vec<(f64, f64)>) -> Self {
+        Self {
+            name: name.into(),
+            points,
+            mark: Mark::Line,
+        }
+    }
+
+    /// Points.
+    pub fn points(name: impl Into<String>, points: Vec<(f64, f64)>) -> Self {
+        Self {
+            name: name.into(),
+            points,
+            mark: Mark::Points,
+        }
+    }
+
+    /// Bars.
+    pub fn bars(name: impl Into<String>, points: Vec<(f64, f64)>) -> Self {
+        Self {
+            name: name.into(),
+            points,
+            mark: Mark::Bars,
+        }
+    }
+}
+
+/// A picture with two axes.
+#[derive(Debug, Clone)]
+pub struct Chart {
+    /// Under the x axis.
+    pub x_label: String,
+    /// Beside the y axis.
+    pub y_label: String,
+    /// Scale of y.
+    pub scale: Scale,
+    /// What is drawn.
+    pub series: Vec<Series>,
+    /// (width, height) in pixels.
+    pub size: (u32, u32),
+    /// Bins of a histogram name their ticks: (x, text).
+    pub ticks: Option<Vec<String>>,
+}
+
+/// Points per series that answer to a mouse.
+const HOVER_POINTS: usize = 80;
+
+impl Chart {
+    /// An empty chart of the usual size.
+    pub fn new(x_label: &str, y_label: &str, scale: Scale) -> Self {
+        Self {
+            x_label: x_label.into(),
+            y_label: y_label.into(),
+            scale,
+            series: Vec::new(),
+            size: (640, 360),
+            ticks: None,
+        }
+    }
+
+    /// Adds a series.
+    #[must_use]
+    pub fn with(mut self, series: Series) -> Self {
+        self.series.push(series);
+        self
+    }
+
+    /// Sets the size.
+    #[must_use]
+    pub fn sized(mut self, width: u32, height: u32) -> Self {
+        self.size = (width, height);
+        self
+    }
+
+    /// Names the places 0, 1, 2, … on the x axis.
+    #[must_use]
+    pub fn with_ticks(mut self, ticks: Vec<String>) -> Self {
+        self.ticks = Some(ticks);
+        self
+    }
+
+    /// Draws it.
+    pub fn svg(&self) -> String {
+        let mut svg = String::new();
+        let hovers = {
+            let area = SVGBackend::with_string(&mut svg, self.size).into_drawing_area();
+            let hovers = self
+                .draw(&area)
+                .expect("drawing into a string does not fail");
+            area.present().expect("drawing into a string does not fail");
+            hovers
+        };
+        let end = svg.rfind("</svg>").expect("an SVG ends");
+        svg.insert_str(end, &hovers);
+        // A view box lets a page scale it; text keeps a page's font.
+        svg.replace(
+            "font-family=\"sans-serif\"",
+            "font-family=\"system-ui, sans-serif\"",
+        )
+    }
+
+    fn position(&self, y: f64) -> Option<f64> {
+        match self.scale {
+            Scale::Linear => Some(y).filter(|y| y.is_finite()),
+            Scale::Logarithmic => Some(y.log10()).filter(|y| y.is_finite()),
+        }
+    }
+
+    /// What can be drawn of a series, in axis coordinates, with the original y.
+    fn drawable<'a>(&'a self, series: &'a Series) -> impl Iterator<Item = (f64, f64, f64)> + 'a {
+        let placed = |&(x, y): &(f64, f64)| Some((x, self.position(y)?, y));
+        series.points.iter().filter_map(placed)
+    }
+
+    fn ranges(&self) -> (Range<f64>, Range<f64>) {
+        let bars = self.series.iter().any(|series| series.mark == Mark::Bars);
+        let (mut x, mut y) = (
+            (f64::INFINITY, f64::NEG_INFINITY),
+            (f64::INFINITY, f64::NEG_INFINITY),
+        );
+        for series in &self.series {
+            for (px, py, _) in self.drawable(series) {
+                x = (x.0.min(px), x.1.max(px));
+                y = (y.0.min(py), y.1.max(py));
+            }
+        }
+        if bars {
+            x = (x.0 - 0.6, x.1 + 0.6);
+            y.0 = y.0.min(0.0);
+        }
+        (padded(x, 0.0), padded(y, 0.05))
+    }
+
+    fn draw(
+        &self,
+        area: &DrawingArea<SVGBackend, Shift>,
+    ) -> Result<String, Box<dyn std::error::Error>> {
+        let (x, y) = self.ranges();
+        let mut chart = ChartBuilder::on(area)
+            .margin(8)
+            .margin_right(20)
+            .x_label_area_size(40)
+            .y_label_area_size(64)
+            .build_cartesian_2d(x, y)?;
+        let font = || ("sans-serif", 13).into_font().color(&INK);
+        let x_text = |x: &f64| match &self.ticks {
+            Some(ticks) => {
+                let whole = (x - x.round()).abs() < 1e-9 && *x >= -0.5;
+                let name = whole.then(|| ticks.get(x.round() as usize)).flatten();
+                name.cloned().unwrap_or_default()
+            }
+            None => short(*x),
+        };
+        let y_text = |y: &f64| match self.scale {
+            Scale::Linear => short(*y),
+            Scale::Logarithmic => short(10f64.powf(*y)),
+        };
+        chart
+            .configure_mesh()
+            .light_line_style(TRANSPARENT)
+            .bold_line_style(GRID)
+            .axis_style(INK)
+            .label_style(font())
+            .axis_desc_style(font())
+            .x_desc(&self.x_label)
+            .y_desc(&self.y_label)
+            .x_labels(if self.ticks.is_some() { 12 } else { 8 })
+            .y_labels(6)
+            .x_label_formatter(&x_text)
+            .y_label_formatter(&y_text)
+            .draw()?;
+        let mut hovers = String::new();
+        for (index, series) in self.series.iter().enumerate() {
+            self.draw_series(&mut chart, index, series)?;
+            self.hovers(&chart, series, &mut hovers)?;
+        }
+        if self.series.iter().any(|series| !series.name.is_empty()) {
+            chart
+                .configure_series_labels()
+                .position(SeriesLabelPosition::UpperRight)
+                .label_font(font())
+                .border_style(TRANSPARENT)
+                .draw()?;
+        }
+        Ok(hovers)
+    }
+
+    fn draw_series<'a>(
+        &'a self,
+        chart: &mut ChartContext<'a, SVGBackend<'_>, Cartesian2d<RangedCoordf64, RangedCoordf64>>,
+        index: usize,
+        data: &'a Series,
+    ) -> Result<(), Box<dyn std::error::Error>> {
+        let colour = series(index);
+        let points = self.drawable(data).map(|(x, y, _)| (x, y));
+        let drawn = match data.mark {
+            Mark::Line => chart.draw_series(LineSeries::new(points, colour.stroke_width(2)))?,
+            Mark::Points => chart
+                .draw_series(points.map(|point| Circle::new(point, 2, colour.mix(0.6).filled())))?,
+            Mark::Bars => {
+                let bars = |s: &&Series| s.mark == Mark::Bars;
+                let count = self.series.iter().filter(bars).count() as f64;
+                let place = self.series[..index].iter().filter(bars).count() as f64;
+                let width = 0.8 / count;
+                chart.draw_series(points.map(move |(x, y)| {
+                    let left = x - 0.4 + place * width;
+                    Rectangle::new([(left, 0.0), (left + width, y)], colour.filled())
+                }))?
+            }
+        };
+        if !data.name.is_empty() {
+            drawn.label(&data.name).legend(move |(x, y)| {
+                Rectangle::new([(x, y - 4), (x + 14, y + 4)], colour.filled())
+            });
+        }
+        Ok(())
+    }
+
+    /// Invisible circles with titles, at points spread evenly over a series.
+    fn hovers(
+        &self,
+        chart: &ChartContext<'_, SVGBackend<'_>, Cartesian2d<RangedCoordf64, RangedCoordf64>>,
+        series: &Series,
+        hovers: &mut String,
+    ) -> Result<(), std::fmt::Error> {
+        let points: Vec<_> = self.drawable(series).collect();
+        let every = points.len().div_ceil(HOVER_POINTS).max(1);
+        for &(x, y, value) in points.iter().step_by(every) {
+            let (left, top) = chart.backend_coord(&(x, y));
+            let name = if series.name.is_empty() {
+                String::new()
+            } else {
+                format!("{}: ", series.name)
+            };
+            let place = match &self.ticks {
+                Some(ticks) => ticks.get(x.round() as usize).cloned().unwrap_or_default(),
+                None => short(x),
+            };
+            writeln!(
+                hovers,
+                "<circle cx=\"{left}\" cy=\"{top}\" r=\"7\" fill=\"transparent\"><title>{}{} at {}</title></circle>",
+                escape(&name),
+                short(value),
+                escape(&place)
+            )?;
+        }
+        Ok(())
+    }
+}
+
+/// A range with some air, and never empty.
+fn padded((low, high): (f64, f64), share: f64) -> Range<f64> {
+    if !(low.is_finite() && high.is_finite()) {
+        return 0.0..1.0;
+    }
+    let width = high - low;
+    if width <= f64::EPSILON * high.abs().max(low.abs()) {
+        let half = if high == 0.0 { 0.5 } else { high.abs() / 2.0 };
+        return low - half..high + half;
+    }
+    low - share * width..high + share * width
+}
+
+/// A number in few characters.
+pub(super) fn short(value: f64) -> String {
+    let size = value.abs();
+    if value == 0.0 {
+        "0".into()
+    } else if (1e-3..1e5).contains(&size) {
+        let digits = (3.0 - size.log10().floor()).clamp(0.0, 6.0) as usize;
+        let text = format!("{value:.digits$}");
+        if text.contains('.') {
+            text.trim_end_matches('0').trim_end_matches('.').into()
+        } else {
+            text
+        }
+    } else {
+        format!("{value:.2e}").replace(".00e", "e")
+    }
+}
+
+/// Text that is safe inside XML.
+pub(crate) fn escape(text: &str) -> String {
+    text.replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('>', "&gt;")
+        .replace('"', "&quot;")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_short() {
+        for (value, text) in [
+            (0.0, "0"),
+            (1234.0, "1234"),
+            (0.25, "0.25"),
+            (-1.5, "-1.5"),
+            (1e-9, "1e-9"),
+            (123456.0, "1.23e5"),
+            (2.23607, "2.236"),
+        ] {
+            assert_eq!(short(value), text);
+        }
+    }
+
+    #[test]
+    fn a_chart_shows_its_series_and_leaves_out_what_a_logarithm_cannot_show() {
+        let points = vec![(0.0, f64::NAN), (1.0, 10.0), (2.0, 0.0), (3.0, 0.1)];
+        let chart = Chart::new("iteration", "a < b", Scale::Logarithmic)
+            .with(Series::line("D & E", points));
+        let svg = chart.svg();
+        assert!(svg.starts_with("<svg") && svg.trim_end().ends_with("</svg>"));
+        assert_eq!(svg.matches("<title>").count(), 2);
+        assert!(svg.contains("<title>D &amp; E: 10 at 1</title>"), "{svg}");
+        assert!(!svg.contains("NaN"));
+    }
+
+    #[test]
+    fn nothing_to_show_is_not_a_panic() {
+        for scale in [Scale::Linear, Scale::Logarithmic] {
+            let chart = Chart::new("x", "y", scale);
+            assert!(chart.svg().contains("</svg>"));
+            let one = chart.with(Series::points("p", vec![(1.0, 1.0)]));
+            assert!(one.svg().contains("</svg>"));
+            let flat = one.with(Series::bars("b", vec![(0.0, 0.0), (1.0, 0.0)]));
+            assert!(flat.svg().contains("</svg>"));
+        }
+    }
+}

@@ -1,0 +1,13 @@
+//! Pictures from plain numbers: lines, points, bars and heat maps as SVG.
+//!
+//! A [`Chart`] says what is to be seen; [`Chart::svg`] draws it. The colours are
+//! those of [`theme`], which can exchange them for CSS variables, so that a page
+//! decides about light and dark. Points of interest carry a `<title>`: browsers
+//! show its numbers on hover.
+
+mod chart;
+mod heat_map;
+pub mod theme;
+
+pub use chart::{Chart, Mark, Scale, Series};
+pub use heat_map::HeatMap;

@@ -1,0 +1,231 @@
+//! The figures of a run, from what its folder holds.
+
+use ndarray::{Array2, ArrayView1, Axis};
+
+use super::RunRecords;
+use crate::plot::{Chart, HeatMap, Scale, Series};
+use crate::solver::Record;
+
+/// A named picture with a sentence about it.
+#[derive(Debug, Clone)]
+pub struct Figure {
+    /// File name without ending.
+    pub name: &'static str,
+    /// Heading.
+    pub title: &'static str,
+    /// What to see in it.
+    pub caption: String,
+    /// The picture.
+    pub svg: String,
+}
+
+/// Signals beyond this many are drawn as a heat map.
+const CURVES_AT_MOST: usize = 8;
+/// Rows of H longer than this are drawn as a heat map.
+const LONGEST_CURVE: usize = 1500;
+/// Bins of a histogram.
+const BINS: usize = 24;
+
+/// All figures of a run, in the order of the report.
+pub(super) fn figures(run: &RunRecords) -> Vec<Figure> {
+    let mut figures = vec![convergence(run)];
+    if run.lambda.iter().chain(&run.lambda_start).any(|l| *l > 0.0) {
+        figures.extend([
+            lambda_change(run),
+            lambda_histogram(run),
+            lambda_course(run),
+        ]);
+    }
+    if run
+        .history
+        .iter()
+        .any(|record| record.hypergradient_norm > 0.0)
+    {
+        figures.push(hypergradient(run));
+    }
+    figures.extend([sparsity(run), signals_of_w(run), signals_of_h(run)]);
+    figures
+}
+
+/// One point per iteration.
+fn curve(run: &RunRecords, y: impl Fn(&Record) -> f64) -> Vec<(f64, f64)> {
+    let point = |record: &Record| (record.iteration as f64, y(record));
+    run.history.iter().map(point).collect()
+}
+
+fn convergence(run: &RunRecords) -> Figure {
+    let chart = Chart::new("iteration", "divergence, objective", Scale::Logarithmic)
+        .with(Series::line(
+            "divergence",
+            curve(run, |record| record.divergence),
+        ))
+        .with(Series::line(
+            "objective",
+            curve(run, |record| record.objective),
+        ));
+    Figure {
+        name: "convergence",
+        title: "Convergence",
+        caption: "Divergence D(X, WH), and the objective D + Σ λᵢ r(wᵢ), on a logarithmic scale. \
+                  The objective may rise where λ does."
+            .into(),
+        svg: chart.svg(),
+    }
+}
+
+fn lambda_change(run: &RunRecords) -> Figure {
+    let pairs: Vec<(f64, f64)> = run
+        .lambda_start
+        .iter()
+        .zip(&run.lambda)
+        .map(|(start, end)| (*start, *end))
+        .collect();
+    let most = pairs
+        .iter()
+        .fold(0.0f64, |most, (a, b)| most.max(*a).max(*b));
+    let chart = Chart::new("λ at the start", "λ at the end", Scale::Linear)
+        .with(Series::points("rows", pairs))
+        .with(Series::line("unchanged", vec![(0.0, 0.0), (most, most)]));
+    Figure {
+        name: "lambda_change",
+        title: "λ, first and last",
+        caption: "One point per row of W; points below the line were penalised less and less."
+            .into(),
+        svg: chart.svg(),
+    }
+}
+
+fn lambda_histogram(run: &RunRecords) -> Figure {
+    let most = run
+        .lambda
+        .iter()
+        .chain(&run.lambda_start)
+        .copied()
+        .fold(0.0, f64::max);
+    let bins = |values: &Array2<f64>| {
+        let mut counts = [0usize; BINS];
+        for value in values {
+            let bin = (value / most * BINS as f64) as usize;
+            counts[bin.min(BINS - 1)] += 1;
+        }
+        let point = |(bin, count): (usize, &usize)| (bin as f64, *count as f64);
+        counts.iter().enumerate().map(point).collect::<Vec<_>>()
+    };
+    let ticks = (0..BINS)
+        .map(|bin| format!("{:.3}", (bin as f64 + 0.5) * most / BINS as f64))
+        .collect();
+    let chart = Chart::new("λ", "rows", Scale::Linear)
+        .with(Series::bars("at the start", bins(&run.lambda_start)))
+        .with(Series::bars("at the end", bins(&run.lambda)))
+        .with_ticks(ticks);
+    Figure {
+        name: "lambda_histogram",
+        title: "Distribution of λ",
+        caption: "How many rows have a λ of about this size.".into(),
+        svg: chart.svg(),
+    }
+}
+
+fn lambda_course(run: &RunRecords) -> Figure {
+    let chart = Chart::new("iteration", "λ", Scale::Linear)
+        .with(Series::line(
+            "largest",
+            curve(run, |record| record.lambda_max),
+        ))
+        .with(Series::line(
+            "median",
+            curve(run, |record| record.lambda_median),
+        ))
+        .with(Series::line(
+            "smallest",
+            curve(run, |record| record.lambda_min),
+        ));
+    Figure {
+        name: "lambda_course",
+        title: "λ on its way",
+        caption: "Smallest, median and largest λᵢ in each iteration.".into(),
+        svg: chart.svg(),
+    }
+}
+
+fn hypergradient(run: &RunRecords) -> Figure {
+    let norms = curve(run, |record| record.hypergradient_norm);
+    let chart =
+        Chart::new("iteration", "‖dE/dλ‖", Scale::Logarithmic).with(Series::line("", norms));
+    Figure {
+        name: "hypergradient",
+        title: "Hypergradient",
+        caption: "Its Euclidean norm over all rows; zero would mean that no λᵢ wants to move."
+            .into(),
+        svg: chart.svg(),
+    }
+}
+
+fn sparsity(run: &RunRecords) -> Figure {
+    let share = |signal: ArrayView1<f64>| {
+        let largest = signal.iter().copied().fold(0.0, f64::max);
+        let small = signal.iter().filter(|entry| **entry <= 1e-3 * largest);
+        100.0 * small.count() as f64 / signal.len() as f64
+    };
+    let bars = |matrix: &Array2<f64>, axis| {
+        let shares = matrix.axis_iter(axis).map(share).enumerate();
+        shares.map(|(k, share)| (k as f64, share)).collect()
+    };
+    let ticks = (1..=run.w.ncols()).map(|k| k.to_string()).collect();
+    let chart = Chart::new(
+        "component",
+        "entries that are almost zero, %",
+        Scale::Linear,
+    )
+    .with(Series::bars("columns of W", bars(&run.w, Axis(1))))
+    .with(Series::bars("rows of H", bars(&run.h, Axis(0))))
+    .with_ticks(ticks);
+    Figure {
+        name: "sparsity",
+        title: "Sparsity",
+        caption: "Entries below a thousandth of their signal's largest.".into(),
+        svg: chart.svg(),
+    }
+}
+
+fn signals_of_w(run: &RunRecords) -> Figure {
+    Figure {
+        name: "w_columns",
+        title: "Columns of W",
+        caption: "Each component's signal over the rows of X, scaled to its maximum.".into(),
+        svg: signals(&run.w.t().to_owned(), "row of X"),
+    }
+}
+
+fn signals_of_h(run: &RunRecords) -> Figure {
+    Figure {
+        name: "h_rows",
+        title: "Rows of H",
+        caption: "Each component's weights over the columns of X, scaled to their maximum.".into(),
+        svg: signals(&run.h, "column of X"),
+    }
+}
+
+/// One strip per signal, or a heat map where strips would be too many.
+fn signals(signals: &Array2<f64>, x_label: &str) -> String {
+    let (count, length) = signals.dim();
+    if count > CURVES_AT_MOST || length > LONGEST_CURVE {
+        return HeatMap {
+            values: signals.clone(),
+            row_names: (1..=count).map(|k| k.to_string()).collect(),
+        }
+        .svg();
+    }
+    let mut chart = Chart::new(x_label, "component", Scale::Linear);
+    chart.size = (640, 60 + 70 * count as u32);
+    for (k, signal) in signals.rows().into_iter().enumerate() {
+        let largest = signal.iter().copied().fold(0.0, f64::max);
+        let scale = if largest > 0.0 { 0.9 / largest } else { 0.0 };
+        // Stacked upwards: component 1 on top.
+        let floor = (count - k) as f64;
+        let points = signal.iter().enumerate();
+        let points = points.map(|(i, value)| (i as f64, floor + scale * value));
+        chart = chart.with(Series::line("", points.collect()));
+    }
+    chart.svg()
+}

@@ -1,0 +1,155 @@
+//! A run's state as bytes: to be interrupted, and to go on.
+
+use ndarray::Array2;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use super::{Record, State};
+use crate::error::{CheckpointFault, Result};
+use crate::factors::Factors;
+use crate::problem::{Problem, ToMatrix};
+
+/// The first bytes of every checkpoint; the digit is the version of the layout.
+const MAGIC: &[u8; 16] = b"altbi checkpoint";
+const VERSION: u32 = 1;
+const DIGEST: usize = 32;
+
+/// Everything that [`Solver::resume`](super::Solver::resume) needs to go on as if
+/// nothing had happened: same factors, same λ, same history, to the bit.
+///
+/// No random numbers are drawn after the start, so the seed (part of the
+/// settings) is all the random state there is.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Checkpoint {
+    /// Fingerprint of the data.
+    pub data_hash: String,
+    /// Fingerprint of the settings.
+    pub settings_hash: String,
+    iteration: usize,
+    divergence_at_start: f64,
+    w: Matrix,
+    h: Matrix,
+    lambda: Matrix,
+    lambda_at_start: Matrix,
+    history: Vec<Record>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+struct Matrix {
+    shape: [usize; 2],
+    values: Vec<f64>,
+}
+
+impl Matrix {
+    fn of(matrix: &Array2<f64>) -> Self {
+        Self {
+            shape: [matrix.nrows(), matrix.ncols()],
+            values: matrix.iter().copied().collect(),
+        }
+    }
+}
+
+impl ToMatrix for Matrix {
+    fn to_matrix(&self) -> Result<Array2<f64>> {
+        (&self.values[..], self.shape).to_matrix()
+    }
+}
+
+/// A state with what came before it.
+#[derive(Debug, Clone)]
+pub struct Resumed {
+    /// Where the run stood.
+    pub state: State,
+    /// λ at the start of the run.
+    pub lambda_at_start: Array2<f64>,
+    /// All records so far.
+    pub history: Vec<Record>,
+}
+
+impl Checkpoint {
+    /// Takes down a state.
+    ///
+    /// # Errors
+    /// None that a solver's state could cause.
+    pub fn new(
+        data_hash: &str,
+        settings_hash: &str,
+        state: &State,
+        lambda_at_start: &Array2<f64>,
+        history: &[Record],
+    ) -> Result<Self> {
+        Ok(Self {
+            data_hash: data_hash.into(),
+            settings_hash: settings_hash.into(),
+            iteration: state.iteration,
+            divergence_at_start: state.divergence_at_start,
+            w: Matrix::of(&state.factors.w.to_matrix()?),
+            h: Matrix::of(&state.factors.h.to_matrix()?),
+            lambda: Matrix::of(&state.lambda.to_matrix()?),
+            lambda_at_start: Matrix::of(lambda_at_start),
+            history: history.to_vec(),
+        })
+    }
+
+    /// Iterations done.
+    pub fn iteration(&self) -> usize {
+        self.iteration
+    }
+
+    /// The state on a problem's device.
+    ///
+    /// # Errors
+    /// [`Error::Shape`](crate::Error::Shape) and its kind if it does not belong to
+    /// the problem.
+    pub fn restore(&self, problem: &Problem) -> Result<Resumed> {
+        let [n, m] = problem.shape();
+        let rank = self.w.shape[1];
+        let record = self.history.last().cloned();
+        let record = record.ok_or(CheckpointFault::Torn)?;
+        Ok(Resumed {
+            state: State {
+                iteration: self.iteration,
+                factors: Factors {
+                    w: problem.tensor("W", &self.w, [n, rank])?,
+                    h: problem.tensor("H", &self.h, [rank, m])?,
+                },
+                lambda: problem.tensor("λ", &self.lambda, [n, 1])?,
+                record,
+                divergence_at_start: self.divergence_at_start,
+            },
+            lambda_at_start: self.lambda_at_start.to_matrix()?,
+            history: self.history.clone(),
+        })
+    }
+
+    /// As bytes: magic, version, SHA-256 of the rest, the rest.
+    pub fn encode(&self) -> Vec<u8> {
+        let body = postcard::to_stdvec(self).expect("a checkpoint is plain data");
+        let mut bytes = Vec::with_capacity(MAGIC.len() + 4 + DIGEST + body.len());
+        bytes.extend(MAGIC);
+        bytes.extend(VERSION.to_le_bytes());
+        bytes.extend(Sha256::digest(&body));
+        bytes.extend(body);
+        bytes
+    }
+
+    /// From bytes.
+    ///
+    /// # Errors
+    /// [`CheckpointFault`]: foreign, of another version, or torn.
+    pub fn decode(bytes: &[u8]) -> std::result::Result<Self, CheckpointFault> {
+        let rest = bytes.strip_prefix(MAGIC).ok_or(CheckpointFault::Foreign)?;
+        let (version, rest) = rest.split_first_chunk::<4>().ok_or(CheckpointFault::Torn)?;
+        let version = u32::from_le_bytes(*version);
+        if version != VERSION {
+            return Err(CheckpointFault::Version { found: version });
+        }
+        let (digest, body) = rest
+            .split_first_chunk::<DIGEST>()
+            .ok_or(CheckpointFault::Torn)?;
+        if Sha256::digest(body)[..] != digest[..] {
+            return Err(CheckpointFault::Torn);
+        }
+        postcard::from_bytes(body).map_err(|_| CheckpointFault::Torn)
+    }
+}
