@@ -2,8 +2,9 @@
 
 mod common;
 
+use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
 use altbi::data::{read_matrix, write_npy};
 use common::{Numbers, assert_close, matrix, reference};
@@ -318,6 +319,484 @@ fn bad_input_is_named_exits_with_2_and_leaves_nothing() {
     );
 }
 
+/// Everything that a run computed, without its seconds.
+fn results(folder: &str) -> Vec<String> {
+    let read = |name: &str| std::fs::read(Path::new(folder).join(name)).unwrap();
+    let mut results: Vec<String> = ["W.npy", "H.npy", "lambda.npy", "lambda_start.npy"]
+        .map(|name| format!("{:?}", read(name)))
+        .to_vec();
+    let history = String::from_utf8(read("history.csv")).unwrap();
+    let rows = history
+        .lines()
+        .map(|line| line.rsplit_once(',').unwrap().0.to_owned());
+    results.extend(rows);
+    results
+}
+
+#[test]
+fn a_killed_run_goes_on_to_the_same_bits() {
+    let folder = Folder::new();
+    let data = folder.npy("x.npy", &altbi::data::benchmark_a(300, 40, 4, 7).x);
+    let arguments = |out: &str| {
+        [
+            "fit",
+            &data,
+            "--rank",
+            "4",
+            "--max-iter",
+            "150",
+            "--tol",
+            "0",
+            "--checkpoint-every",
+            "1",
+            "--quiet",
+            "--out",
+            out,
+        ]
+        .map(String::from)
+    };
+    let whole = folder.path("whole");
+    let whole_arguments = arguments(&whole);
+    let clock = std::time::Instant::now();
+    stdout(&altbi(&whole_arguments.each_ref().map(String::as_str)));
+    let length = clock.elapsed();
+    let want = results(&whole);
+    let mut resumed = 0;
+    for kill in 0..12u32 {
+        let out = folder.path(&format!("run{kill}"));
+        let mut command = Command::new(env!("CARGO_BIN_EXE_altbi"));
+        command.args(arguments(&out));
+        // Moments spread over the run, each part of it killed again and again.
+        for attempt in 0..20u32 {
+            let mut child = command.stderr(Stdio::null()).spawn().unwrap();
+            std::thread::sleep(length.mul_f64(f64::from(kill * 7 % 12 + 1) / 14.0));
+            child.kill().unwrap();
+            child.wait().unwrap();
+            let left = Path::new(&out).join("checkpoint").exists();
+            if left {
+                resumed += 1;
+            } else if Path::new(&out).join("summary.json").exists() || attempt > 5 {
+                break;
+            }
+            command = Command::new(env!("CARGO_BIN_EXE_altbi"));
+            if left {
+                command.args(["resume", &out, "--quiet"]);
+            } else {
+                // Killed before its first checkpoint: nothing to resume.
+                command.args(arguments(&out)).arg("--force");
+            }
+        }
+        let status = command.stderr(Stdio::null()).status().unwrap();
+        let finished = altbi(&["resume", &out, "--quiet"]);
+        let text = String::from_utf8(finished.stderr).unwrap();
+        assert!(
+            status.success() || text.contains("finished"),
+            "{kill}: {text}"
+        );
+        assert_eq!(results(&out), want, "killed {kill}");
+        let strays = std::fs::read_dir(&out).unwrap().filter(|entry| {
+            let name = entry.as_ref().unwrap().file_name();
+            name == "checkpoint"
+        });
+        assert_eq!(strays.count(), 0);
+    }
+    assert!(resumed >= 12, "only {resumed} runs were resumed");
+}
+
+#[cfg(unix)]
+#[test]
+fn an_interrupt_ends_the_iteration_and_says_how_to_go_on() {
+    let folder = Folder::new();
+    let out = folder.path("run");
+    let mut child = Command::new(env!("CARGO_BIN_EXE_altbi"))
+        .args(["fit", "--tol", "0", "--max-iter", "100000", "--out", &out])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    std::thread::sleep(std::time::Duration::from_millis(700));
+    let signal = Command::new("kill")
+        .args(["-INT", &child.id().to_string()])
+        .status();
+    assert!(signal.unwrap().success());
+    let output = {
+        child.wait().unwrap();
+        child.wait_with_output().unwrap()
+    };
+    assert_eq!(output.status.code(), Some(130));
+    let text = String::from_utf8(output.stderr).unwrap();
+    assert!(text.contains(&format!("altbi resume {out}")), "{text}");
+    assert!(Path::new(&out).join("checkpoint").exists());
+    assert!(!Path::new(&out).join("summary.json").exists());
+}
+
+#[test]
+fn what_does_not_belong_together_is_not_resumed() {
+    let folder = Folder::new();
+    let x = altbi::data::benchmark_a(60, 20, 3, 7).x;
+    let data = folder.npy("x.npy", &x);
+    let out = folder.path("run");
+    let run = || {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_altbi"))
+            .args([
+                "fit",
+                &data,
+                "--rank",
+                "3",
+                "--max-iter",
+                "1000000",
+                "--tol",
+                "0",
+                "--checkpoint-every",
+                "1",
+                "--quiet",
+                "--out",
+                &out,
+                "--force",
+            ])
+            .spawn()
+            .unwrap();
+        while !Path::new(&out).join("checkpoint").exists() {
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
+        child.kill().unwrap();
+        child.wait().unwrap();
+    };
+    run();
+    let checkpoint = Path::new(&out).join("checkpoint");
+    let config = Path::new(&out).join("config.toml");
+    let bytes = std::fs::read(&checkpoint).unwrap();
+    let settings = std::fs::read_to_string(&config).unwrap();
+    let refused = |words: &str| {
+        let before = std::fs::read(&checkpoint).unwrap();
+        let output = altbi(&["resume", &out]);
+        let text = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{words}: {text}");
+        assert!(text.contains(words), "{words}: {text}");
+        assert_eq!(std::fs::read(&checkpoint).unwrap(), before);
+        assert!(!Path::new(&out).join("summary.json").exists());
+    };
+    std::fs::write(&checkpoint, &bytes[..bytes.len() / 2]).unwrap();
+    refused("torn");
+    std::fs::write(&checkpoint, b"something else").unwrap();
+    refused("not an altbi checkpoint");
+    std::fs::write(&checkpoint, &bytes).unwrap();
+    std::fs::write(&config, settings.replace("bunch = 4", "bunch = 5")).unwrap();
+    refused("settings");
+    std::fs::write(&config, &settings).unwrap();
+    folder.npy("x.npy", &(&x + 1.0));
+    refused("data file");
+    folder.npy("x.npy", &x);
+    std::fs::write(
+        &config,
+        settings.replace("max-iter = 1000000", "max-iter = 7"),
+    )
+    .unwrap();
+    refused("settings");
+    let nothing = folder.path("nothing");
+    let output = altbi(&["resume", &nothing]);
+    assert_eq!(output.status.code(), Some(2));
+}
+
+#[test]
+fn a_configuration_repeats_a_run_and_flags_override_it() {
+    let folder = Folder::new();
+    let data = folder.npy("x.npy", &matrix(15, 9, 0.3));
+    let (first, second) = (folder.path("first"), folder.path("second"));
+    let run = [
+        "fit",
+        &data,
+        "--rank",
+        "3",
+        "--max-iter",
+        "12",
+        "--penalty",
+        "l2",
+        "--divergence",
+        "beta:0.3",
+        "--lambda",
+        "0.25",
+        "--lambda-step",
+        "constant:0.01",
+        "--lambda-max",
+        "2",
+        "--exponent",
+        "monotone",
+        "--normalize",
+        "h-rows",
+        "--seed",
+        "18446744073709551615",
+        "--quiet",
+        "--out",
+        &first,
+    ];
+    stdout(&altbi(&run));
+    let config = format!("{first}/config.toml");
+    stdout(&altbi(&[
+        "fit", "--config", &config, "--quiet", "--out", &second,
+    ]));
+    assert_eq!(results(&first), results(&second));
+    let text = |folder: &str| std::fs::read_to_string(format!("{folder}/config.toml")).unwrap();
+    assert_eq!(text(&first), text(&second));
+
+    let other = folder.path("other");
+    stdout(&altbi(&[
+        "fit", "--config", &config, "--bunch", "2", "--quiet", "--out", &other,
+    ]));
+    let merged: toml::Table = text(&other).parse().unwrap();
+    assert_eq!(merged["bunch"].as_integer(), Some(2));
+    assert_eq!(merged["penalty"].as_str(), Some("l2"));
+
+    for (contents, words) in [
+        ("rnak = 3", "did you mean 'rank'?"),
+        ("rank = \"three\"", "invalid value 'three'"),
+        ("rank = [3]", "single value"),
+        ("quiet = 1", "true or false"),
+        ("rank =", "TOML parse error"),
+        ("divergence = \"kullback\"", "kl, frobenius"),
+    ] {
+        let bad = folder.text("bad.toml", contents.as_bytes());
+        let output = altbi(&["fit", "--config", &bad]);
+        let text = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{contents}: {text}");
+        assert!(text.contains(words), "{contents}: {text}");
+    }
+}
+
+#[test]
+fn tables_keep_their_names_and_missing_entries_are_left_out() {
+    let folder = Folder::new();
+    let table = folder.text(
+        "t.tsv",
+        b"# expression\ngene\ts 1\ts2\ts3\nalpha\t1\t2\t0.5\nbeta\t\t1\t4\ngamma\t2\t2.5\t1\n",
+    );
+    let refused = altbi(&["fit", &table, "--rank", "2"]);
+    assert_eq!(refused.status.code(), Some(2));
+    let text = String::from_utf8(refused.stderr).unwrap();
+    assert!(
+        text.contains("1 entries of X are missing, the first at row 1, column 0"),
+        "{text}"
+    );
+    let out = folder.path("run");
+    let run = [
+        "fit",
+        &table,
+        "--rank",
+        "2",
+        "--missing",
+        "mask",
+        "--format",
+        "csv",
+        "--quiet",
+        "--out",
+        &out,
+    ];
+    stdout(&altbi(&run));
+    let read = |name: &str| std::fs::read_to_string(format!("{out}/{name}")).unwrap();
+    assert!(read("W.csv").contains("\nbeta,"), "{}", read("W.csv"));
+    assert!(
+        read("H.csv").starts_with(",s 1,s2,s3\ncomponent 1,"),
+        "{}",
+        read("H.csv")
+    );
+
+    // The same through a pipe; the data stays with the run.
+    let piped = folder.path("piped");
+    let mut child = Command::new(env!("CARGO_BIN_EXE_altbi"))
+        .args([
+            "fit",
+            "-",
+            "--rank",
+            "2",
+            "--missing",
+            "mask",
+            "--quiet",
+            "--out",
+            &piped,
+        ])
+        .stdin(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let text = std::fs::read_to_string(&table).unwrap().replace('\t', ",");
+    child
+        .stdin
+        .take()
+        .unwrap()
+        .write_all(text.as_bytes())
+        .unwrap();
+    assert!(child.wait().unwrap().success());
+    assert_eq!(results(&piped), results(&out));
+    let again = folder.path("again");
+    let config = format!("{piped}/config.toml");
+    stdout(&altbi(&[
+        "fit", "--config", &config, "--quiet", "--out", &again,
+    ]));
+    assert_eq!(results(&again), results(&out));
+}
+
+#[test]
+fn benchmarks_are_made_and_not_overwritten() {
+    let folder = Folder::new();
+    for (name, shape, rank) in [
+        ("a", (1000, 50), 4),
+        ("b", (1000, 50), 4),
+        ("c", (1000, 50), 5),
+        ("d", (224, 3025), 5),
+        ("poisson", (1000, 50), 4),
+    ] {
+        let out = folder.path(name);
+        stdout(&altbi(&["generate", name, "--seed", "3", "--out", &out]));
+        let read = |file: &str| read_matrix(&Path::new(&out).join(file)).unwrap();
+        let (x, w, h) = (read("X.npy"), read("W.npy"), read("H.npy"));
+        assert_eq!((x.dim(), w.ncols()), (shape, rank), "{name}");
+        if name != "poisson" {
+            assert_close(name, &x, &w.dot(&h), 1e-12);
+        }
+        let again = altbi(&["generate", name, "--out", &out]);
+        assert_eq!(again.status.code(), Some(2));
+    }
+}
+
+#[test]
+fn a_report_is_made_from_the_folder_alone() {
+    let folder = Folder::new();
+    let (out, moved) = (folder.path("run"), folder.path("moved"));
+    stdout(&altbi(&[
+        "fit",
+        "--max-iter",
+        "20",
+        "--quiet",
+        "--out",
+        &out,
+    ]));
+    let page = std::fs::read_to_string(format!("{out}/report.html")).unwrap();
+    std::fs::rename(&out, &moved).unwrap();
+    std::fs::remove_file(format!("{moved}/report.html")).unwrap();
+    std::fs::remove_dir_all(format!("{moved}/figures")).unwrap();
+    stdout(&altbi(&["report", &moved]));
+    let again = std::fs::read_to_string(format!("{moved}/report.html")).unwrap();
+    // Only the folder's own place differs.
+    assert_eq!(again.replace(&moved, &out), page);
+    for word in [
+        "Convergence",
+        "Distribution of λ",
+        "Hypergradient",
+        "Sparsity",
+        "Settings",
+    ] {
+        assert!(page.contains(word), "{word}");
+    }
+    assert_eq!(page.matches("<figure").count(), 8);
+    assert!(page.matches("<title>").count() > 100, "numbers on hover");
+    // Nothing is fetched: the only address is the name of SVG.
+    let bare = page.replace("http://www.w3.org/2000/svg", "");
+    assert!(!bare.contains("http"), "the page needs nothing but itself");
+    assert_eq!(
+        std::fs::read_dir(format!("{moved}/figures"))
+            .unwrap()
+            .count(),
+        8
+    );
+    std::fs::write(format!("{moved}/W.npy"), b"torn").unwrap();
+    let torn = altbi(&["report", &moved]);
+    assert_eq!(torn.status.code(), Some(2));
+    assert_eq!(
+        altbi(&["report", &folder.path("none")]).status.code(),
+        Some(2)
+    );
+}
+
+#[test]
+fn a_browser_shows_the_report() {
+    let Some(browser) = ["chromium", "chromium-browser", "google-chrome"]
+        .into_iter()
+        .find(|name| Command::new(name).arg("--version").output().is_ok())
+    else {
+        eprintln!("skipped: there is no Chromium here");
+        return;
+    };
+    let folder = Folder::new();
+    let out = folder.path("run");
+    stdout(&altbi(&[
+        "fit",
+        "--max-iter",
+        "20",
+        "--quiet",
+        "--out",
+        &out,
+    ]));
+    let page = Command::new(browser)
+        .args([
+            "--headless",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--disable-quic",
+            "--no-first-run",
+            "--disable-background-networking",
+            "--disable-component-update",
+            "--disable-sync",
+            "--dump-dom",
+        ])
+        .arg(format!("--user-data-dir={}", folder.path("browser")))
+        .arg(format!("file://{out}/report.html"))
+        .output()
+        .unwrap();
+    let dom = String::from_utf8_lossy(&page.stdout);
+    assert_eq!(
+        dom.matches("<svg").count(),
+        8,
+        "{}",
+        String::from_utf8_lossy(&page.stderr)
+    );
+    assert!(dom.contains("</polyline>"), "curves are drawn");
+}
+
+#[test]
+fn force_replaces_runs_and_nothing_else() {
+    let folder = Folder::new();
+    let precious = folder.path("precious");
+    std::fs::create_dir(&precious).unwrap();
+    std::fs::write(format!("{precious}/thesis.txt"), "years").unwrap();
+    for out in [&precious, &folder.text("file", b"x")] {
+        let output = altbi(&["fit", "--max-iter", "2", "--out", out, "--force"]);
+        assert_eq!(output.status.code(), Some(2));
+        let text = String::from_utf8(output.stderr).unwrap();
+        assert!(text.contains("not a run folder"), "{text}");
+    }
+    assert!(Path::new(&precious).join("thesis.txt").exists());
+    let below = folder.text("other", b"x") + "/run";
+    let output = altbi(&["fit", "--out", &below]);
+    assert_eq!(output.status.code(), Some(2));
+}
+
+#[cfg(unix)]
+#[test]
+fn a_closed_pipe_is_not_a_panic() {
+    let output = Command::new("sh")
+        .arg("-c")
+        .arg(format!(
+            "{} gradcheck --json | head -c 100",
+            env!("CARGO_BIN_EXE_altbi")
+        ))
+        .output()
+        .unwrap();
+    let text = String::from_utf8(output.stderr).unwrap();
+    assert!(!text.contains("panicked"), "{text}");
+}
+
+#[test]
+fn completions_and_manual() {
+    for shell in ["bash", "zsh", "fish"] {
+        let script = stdout(&altbi(&["completions", shell]));
+        assert!(script.contains("lambda-step"), "{shell}");
+    }
+    let manual = stdout(&altbi(&["man"]));
+    assert!(
+        manual.contains(".TH") && manual.contains("lambda\\-step"),
+        "{manual}"
+    );
+}
+
 #[test]
 fn gradcheck_prints_the_matrix_and_finds_the_planted_mistakes() {
     let text = stdout(&altbi(&["gradcheck"]));
@@ -381,13 +860,29 @@ fn gradcheck_takes_a_bunch_of_ones_own() {
         "smooth",
     ]));
     assert!(drawn.contains("pass"), "{drawn}");
-    let orphan = altbi(&["gradcheck", "--out", &out]);
-    assert_eq!(orphan.status.code(), Some(2));
+    for orphan in [["--out", &out], ["--rank", "3"], ["--mode", "forward"]] {
+        let output = altbi(&["gradcheck", orphan[0], orphan[1]]);
+        assert_eq!(output.status.code(), Some(2), "{orphan:?}");
+    }
+    let some = stdout(&altbi(&["gradcheck", "--penalty", "hoyer", "--bunch", "4"]));
+    assert!(some.contains("35 cases, 0 inconsistent"), "{some}");
+    let csv = altbi(&[
+        "gradcheck",
+        &x,
+        "--rank",
+        "2",
+        "--out",
+        &folder.path("g.csv"),
+    ]);
+    assert_eq!(csv.status.code(), Some(2));
+    let huge = altbi(&["gradcheck", &x, "--rank", "99999999999"]);
+    assert_eq!(huge.status.code(), Some(2));
 }
 
 #[test]
 fn help_and_version() {
     let help = stdout(&altbi(&["fit", "--help"]));
     assert!(help.contains("Examples:"), "{help}");
-    assert!(stdout(&altbi(&["--version"])).contains(env!("CARGO_PKG_VERSION")));
+    let version = stdout(&altbi(&["--version"]));
+    assert!(version.contains(env!("CARGO_PKG_VERSION")) && version.contains("Burn"));
 }

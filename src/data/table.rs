@@ -65,7 +65,8 @@ impl Table {
                 if value.is_nan() {
                     "NA".into()
                 } else {
-                    value.to_string()
+                    // Debug writes 4e-181 where Display writes 180 zeros.
+                    format!("{value:?}")
                 }
             });
             let record = label.into_iter().chain(numbers);

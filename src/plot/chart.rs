@@ -82,8 +82,10 @@ pub struct Chart {
     pub series: Vec<Series>,
     /// (width, height) in pixels.
     pub size: (u32, u32),
-    /// Bins of a histogram name their ticks: (x, text).
+    /// Names of the places 0, 1, 2, … on the x axis.
     pub ticks: Option<Vec<String>>,
+    /// Name only the whole numbers from 1 to this one on the y axis.
+    pub whole_y: Option<usize>,
 }
 
 /// Points per series that answer to a mouse.
@@ -97,8 +99,9 @@ impl Chart {
             y_label: y_label.into(),
             scale,
             series: Vec::new(),
-            size: (640, 360),
+            size: (520, 320),
             ticks: None,
+            whole_y: None,
         }
     }
 
@@ -168,9 +171,15 @@ impl Chart {
                 y = (y.0.min(py), y.1.max(py));
             }
         }
+        let named_lines = |s: &Series| s.mark == Mark::Line && !s.name.is_empty();
+        if self.series.len() > 1 && self.series.iter().all(named_lines) {
+            // Room for the legend above.
+            y.1 += 0.18 * (y.1 - y.0);
+        }
         if bars {
             x = (x.0 - 0.6, x.1 + 0.6);
-            y.0 = y.0.min(0.0);
+            // From zero, and with room for the legend above.
+            y = (y.0.min(0.0), y.1 * 1.25);
         }
         (padded(x, 0.0), padded(y, 0.05))
     }
@@ -185,8 +194,9 @@ impl Chart {
             .margin_right(20)
             .x_label_area_size(40)
             .y_label_area_size(64)
-            .build_cartesian_2d(x, y)?;
-        let font = || ("sans-serif", 13).into_font().color(&INK);
+            .build_cartesian_2d(x, y.clone())?;
+        let font = || ("sans-serif", 14).into_font().color(&INK);
+        let decades = y.end - y.start;
         let x_text = |x: &f64| match &self.ticks {
             Some(ticks) => {
                 let whole = (x - x.round()).abs() < 1e-9 && *x >= -0.5;
@@ -196,7 +206,12 @@ impl Chart {
             None => short(*x),
         };
         let y_text = |y: &f64| match self.scale {
-            Scale::Linear => short(*y),
+            Scale::Linear => match self.whole_y {
+                Some(last) if y.fract() != 0.0 || *y < 1.0 || *y > last as f64 => String::new(),
+                _ => short(*y),
+            },
+            // Over several decades, only whole ones are named.
+            Scale::Logarithmic if decades > 1.5 && (y - y.round()).abs() > 1e-9 => String::new(),
             Scale::Logarithmic => short(10f64.powf(*y)),
         };
         chart
@@ -221,12 +236,21 @@ impl Chart {
         if self.series.iter().any(|series| !series.name.is_empty()) {
             chart
                 .configure_series_labels()
-                .position(SeriesLabelPosition::UpperRight)
+                .position(self.legend_place())
                 .label_font(font())
                 .border_style(TRANSPARENT)
                 .draw()?;
         }
         Ok(hovers)
+    }
+
+    /// Points gather along the diagonal, and lines fall from the left.
+    fn legend_place(&self) -> SeriesLabelPosition {
+        if self.series.iter().any(|series| series.mark == Mark::Points) {
+            SeriesLabelPosition::UpperLeft
+        } else {
+            SeriesLabelPosition::UpperRight
+        }
     }
 
     fn draw_series<'a>(
@@ -306,7 +330,7 @@ fn padded((low, high): (f64, f64), share: f64) -> Range<f64> {
 }
 
 /// A number in few characters.
-pub(super) fn short(value: f64) -> String {
+fn short(value: f64) -> String {
     let size = value.abs();
     if value == 0.0 {
         "0".into()

@@ -4,6 +4,8 @@ use std::fmt::Write;
 
 use ndarray::{Array2, ArrayView2};
 
+use super::escape;
+
 /// A nonnegative matrix drawn row by row, from the ground's colour (0) to full
 /// ink (the largest entry of each row).
 #[derive(Debug, Clone)]
@@ -15,9 +17,9 @@ pub struct HeatMap {
 }
 
 /// Cells across at most; longer rows are shown by means of neighbouring cells.
-const CELLS_ACROSS: usize = 320;
-const LEFT: usize = 64;
-const WIDTH: usize = 560;
+const CELLS_ACROSS: usize = 220;
+const LEFT: usize = 48;
+const WIDTH: usize = 440;
 
 impl HeatMap {
     /// Draws it.
@@ -39,7 +41,7 @@ impl HeatMap {
                 "<text x=\"{}\" y=\"{}\" text-anchor=\"end\" font-family=\"system-ui, sans-serif\" font-size=\"12\" fill=\"#1F2933\">{}</text>",
                 LEFT - 8,
                 top + height / 2 + 4,
-                super::chart::escape(name)
+                escape(name)
             );
             for (j, value) in row.iter().enumerate() {
                 let share = if largest > 0.0 { value / largest } else { 0.0 };

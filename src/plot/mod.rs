@@ -9,5 +9,6 @@ mod chart;
 mod heat_map;
 pub mod theme;
 
+pub(crate) use chart::escape;
 pub use chart::{Chart, Mark, Scale, Series};
 pub use heat_map::HeatMap;

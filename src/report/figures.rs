@@ -96,12 +96,19 @@ fn lambda_change(run: &RunRecords) -> Figure {
 }
 
 fn lambda_histogram(run: &RunRecords) -> Figure {
-    let most = run
+    // A few large λ would squeeze all others into one bin: the last bin takes
+    // everything beyond the 98th percentile.
+    let mut all: Vec<f64> = run
         .lambda
         .iter()
         .chain(&run.lambda_start)
         .copied()
-        .fold(0.0, f64::max);
+        .collect();
+    all.sort_by(f64::total_cmp);
+    let most = all[(all.len() - 1) * 98 / 100];
+    let most = if most > 0.0 { most } else { all[all.len() - 1] };
+    // Three digits, so that the names of the bins stay apart.
+    let digits = (2.0 - most.log10().floor()).clamp(0.0, 6.0) as usize;
     let bins = |values: &Array2<f64>| {
         let mut counts = [0usize; BINS];
         for value in values {
@@ -112,7 +119,7 @@ fn lambda_histogram(run: &RunRecords) -> Figure {
         counts.iter().enumerate().map(point).collect::<Vec<_>>()
     };
     let ticks = (0..BINS)
-        .map(|bin| format!("{:.3}", (bin as f64 + 0.5) * most / BINS as f64))
+        .map(|bin| format!("{:.1$}", (bin as f64 + 0.5) * most / BINS as f64, digits))
         .collect();
     let chart = Chart::new("λ", "rows", Scale::Linear)
         .with(Series::bars("at the start", bins(&run.lambda_start)))
@@ -121,13 +128,14 @@ fn lambda_histogram(run: &RunRecords) -> Figure {
     Figure {
         name: "lambda_histogram",
         title: "Distribution of λ",
-        caption: "How many rows have a λ of about this size.".into(),
+        caption: "How many rows have a λ of about this size; the last bin holds all larger ones."
+            .into(),
         svg: chart.svg(),
     }
 }
 
 fn lambda_course(run: &RunRecords) -> Figure {
-    let chart = Chart::new("iteration", "λ", Scale::Linear)
+    let chart = Chart::new("iteration", "λ", Scale::Logarithmic)
         .with(Series::line(
             "largest",
             curve(run, |record| record.lambda_max),
@@ -143,7 +151,9 @@ fn lambda_course(run: &RunRecords) -> Figure {
     Figure {
         name: "lambda_course",
         title: "λ on its way",
-        caption: "Smallest, median and largest λᵢ in each iteration.".into(),
+        caption: "Smallest, median and largest λᵢ in each iteration, on a logarithmic scale that \
+                  leaves out zeros."
+            .into(),
         svg: chart.svg(),
     }
 }
@@ -217,12 +227,13 @@ fn signals(signals: &Array2<f64>, x_label: &str) -> String {
         .svg();
     }
     let mut chart = Chart::new(x_label, "component", Scale::Linear);
-    chart.size = (640, 60 + 70 * count as u32);
+    chart.whole_y = Some(count);
+    chart.size = (520, 60 + 64 * count as u32);
     for (k, signal) in signals.rows().into_iter().enumerate() {
         let largest = signal.iter().copied().fold(0.0, f64::max);
         let scale = if largest > 0.0 { 0.9 / largest } else { 0.0 };
-        // Stacked upwards: component 1 on top.
-        let floor = (count - k) as f64;
+        // Stacked upwards, each on the line of its number.
+        let floor = (k + 1) as f64;
         let points = signal.iter().enumerate();
         let points = points.map(|(i, value)| (i as f64, floor + scale * value));
         chart = chart.with(Series::line("", points.collect()));

@@ -6,15 +6,8 @@ use serde_json::Value;
 
 use super::RunRecords;
 use super::figures::Figure;
+use crate::plot::escape;
 use crate::plot::theme::themed;
-
-/// Text that is safe inside HTML.
-fn escape(text: &str) -> String {
-    text.replace('&', "&amp;")
-        .replace('<', "&lt;")
-        .replace('>', "&gt;")
-        .replace('"', "&quot;")
-}
 
 /// Writes the page of a run.
 pub(super) fn page(run: &RunRecords, figures: &[Figure]) -> String {
