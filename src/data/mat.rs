@@ -71,23 +71,53 @@ fn check_frame(bytes: &[u8]) -> std::result::Result<(), &'static str> {
         b"MI" => false,
         _ => return Err("it is not a level 5 MAT-file"),
     };
+    let number = |bytes: &[u8]| -> Option<u32> {
+        let bytes: [u8; 4] = bytes.try_into().ok()?;
+        Some(if little_endian {
+            u32::from_le_bytes(bytes)
+        } else {
+            u32::from_be_bytes(bytes)
+        })
+    };
     let mut position = HEADER;
     while position < bytes.len() {
-        let Some(length) = bytes.get(position + 4..position + 8) else {
-            return Err("it is torn: the last element has no length");
-        };
-        let length: [u8; 4] = length.try_into().expect("four bytes");
-        let length = if little_endian {
-            u32::from_le_bytes(length)
-        } else {
-            u32::from_be_bytes(length)
-        };
-        position = position
-            .checked_add(8 + length as usize)
-            .filter(|end| *end <= bytes.len())
-            .ok_or("it is torn: an element is longer than the file")?;
+        let tag = bytes.get(position..position + 8).and_then(|tag| {
+            let (kind, length) = tag.split_at(4);
+            Some((number(kind)?, number(length)? as usize))
+        });
+        let (kind, length) = tag.ok_or("it is torn: the last element has no length")?;
+        let start = position + 8;
+        let end = start.checked_add(length).filter(|end| *end <= bytes.len());
+        let end = end.ok_or("it is torn: an element is longer than the file")?;
+        if kind == COMPRESSED {
+            check_compressed(&bytes[start..end], number)?;
+        }
+        position = end;
     }
     Ok(())
+}
+
+/// The type of a compressed element.
+const COMPRESSED: u32 = 15;
+
+/// Decompresses without keeping anything: the element inside must be as long as
+/// it says, so that what is read into memory later is no surprise.
+fn check_compressed(
+    bytes: &[u8],
+    number: impl Fn(&[u8]) -> Option<u32>,
+) -> std::result::Result<(), &'static str> {
+    const TORN: &str = "it is torn: a compressed element cannot be decompressed";
+    let mut decoder = libflate::zlib::Decoder::new(bytes).map_err(|_| TORN)?;
+    let mut tag = [0; 8];
+    decoder.read_exact(&mut tag).map_err(|_| TORN)?;
+    let promised = u64::from(number(&tag[4..]).ok_or(TORN)?);
+    let mut more = decoder.take(promised + 1);
+    let found = std::io::copy(&mut more, &mut std::io::sink()).map_err(|_| TORN)?;
+    if found == promised {
+        Ok(())
+    } else {
+        Err("it is damaged: a compressed element is not as long as it says")
+    }
 }
 
 /// The entries as 64-bit floats, whatever they are stored as; `None` if complex.
