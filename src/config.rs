@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::bunch::check_length;
 use crate::divergence::{Beta, Divergence};
 use crate::error::{Error, Result};
+use crate::factors::Initial;
 use crate::hypergradient::Mode;
 use crate::lambda::{LambdaStart, LambdaStep};
 use crate::numerics::Precision;
@@ -78,6 +79,7 @@ pub enum Normalization {
 /// | `normalize` | `None` | scale of the factors | |
 /// | `max_iterations` | 1000 | outer iterations | ≥ 1 |
 /// | `tolerance` | 1e-6 | stop at abs(D_k − D_{k−1}) / D_0 ≤ tolerance | ≥ 0 |
+/// | `initial` | `Random` | how W and H are found at the start | |
 /// | `seed` | 0 | random start | |
 /// | `precision` | `F64` | floating-point type | |
 ///
@@ -124,6 +126,9 @@ pub struct AltBiConfig {
     /// Relative change of the divergence at which to stop.
     #[serde(default = "default_tolerance")]
     pub tolerance: f64,
+    /// How W and H are found at the start.
+    #[serde(default)]
+    pub initial: Initial,
     /// Seed of the random start.
     #[serde(default)]
     pub seed: u64,
@@ -163,6 +168,7 @@ impl AltBiConfig {
             normalize: Normalization::default(),
             max_iterations: default_max_iterations(),
             tolerance: default_tolerance(),
+            initial: Initial::default(),
             seed: 0,
             precision: Precision::default(),
         }
@@ -235,6 +241,13 @@ impl AltBiConfig {
     #[must_use]
     pub fn with_tolerance(mut self, tolerance: f64) -> Self {
         self.tolerance = tolerance;
+        self
+    }
+
+    /// Sets how W and H are found at the start.
+    #[must_use]
+    pub fn with_initial(mut self, initial: Initial) -> Self {
+        self.initial = initial;
         self
     }
 

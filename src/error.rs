@@ -161,6 +161,9 @@ pub enum Error {
     /// A rank is needed, and nothing tells it.
     #[error("say how many components to look for: --rank R")]
     RankMissing,
+    /// A single number has no structure.
+    #[error("X is 1×1: there is nothing to factorise in a single number")]
+    TooSmall,
     /// A setting outside its range.
     #[error("{setting} must be {range}, not {value}")]
     Setting {

@@ -47,7 +47,7 @@ pub use config::{AltBiConfig, Exponent, Method, Normalization};
 pub use criterion::{Criterion, HeldOut, Training};
 pub use divergence::{Beta, Divergence, Slope};
 pub use error::{CheckpointFault, Error, Result};
-pub use factors::{Factors, GivenFactors};
+pub use factors::{Factors, GivenFactors, Initial};
 pub use hypergradient::{Hypergradient, Mode};
 pub use lambda::{LambdaStart, LambdaStep};
 pub use numerics::Precision;

@@ -224,6 +224,19 @@ fn bad_input_is_named_exits_with_2_and_leaves_nothing() {
         mask.row_mut(6).fill(0.0);
         mask
     });
+    let single = folder.npy("single.npy", &Array2::ones((1, 1)));
+    let nothing = folder.npy("nothing.npy", &Array2::zeros((9, 2)));
+    let small = folder.npy("small.npy", &(&good * 1e-10));
+    let header = "{'descr': '<f8', 'fortran_order': False, 'shape': (100000000, 10000000), }";
+    let liar = [
+        b"\x93NUMPY\x01\x00v\x00",
+        format!("{header:<117}\n").as_bytes(),
+    ]
+    .concat();
+    let liar = folder.text("liar.npy", &liar);
+    let mut torn = vec![b' '; 124];
+    torn.extend(b"\x00\x01IM\x0e\x00\x00\x00\x00\x01\x00\x00 ");
+    let torn = folder.text("torn.mat", &torn);
     let missing = folder.path("missing.npy");
     let directory = folder.0.path().to_str().unwrap().to_owned();
     let before = folder.entries();
@@ -244,6 +257,16 @@ fn bad_input_is_named_exits_with_2_and_leaves_nothing() {
         ("empty", &[&empty], "empty"),
         ("broken", &[&broken], "broken.npy"),
         ("ending", &[&other], "x.xyz"),
+        ("one number", &[&single], "1×1"),
+        ("a header that lies", &[&liar], "promises"),
+        ("torn .mat", &[&torn], "torn"),
+        ("preset", &[&x, "--preset", "papre"], "paper"),
+        ("zero start", &[&x, "--init-w", &nothing], "positive entry"),
+        (
+            "small units in 32 bits",
+            &[&small, "--dtype", "f32"],
+            "scale X",
+        ),
         (
             "zero under IS",
             &[&zero, "--divergence", "is"],
@@ -767,6 +790,31 @@ fn force_replaces_runs_and_nothing_else() {
     let below = folder.text("other", b"x") + "/run";
     let output = altbi(&["fit", "--out", &below]);
     assert_eq!(output.status.code(), Some(2));
+}
+
+/// A disk of 100 kB, if this machine lets us have one.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_full_disk_leaves_nothing_behind() {
+    let folder = Folder::new();
+    let disk = folder.path("disk");
+    std::fs::create_dir(&disk).unwrap();
+    let mounted = Command::new("mount")
+        .args(["-t", "tmpfs", "-o", "size=100k", "tmpfs", &disk])
+        .output();
+    if !mounted.is_ok_and(|output| output.status.success()) {
+        eprintln!("skipped: a small disk cannot be mounted here");
+        return;
+    }
+    let out = format!("{disk}/run");
+    let output = altbi(&["fit", "--max-iter", "3", "--quiet", "--out", &out]);
+    let left = std::fs::read_dir(&disk).unwrap().count();
+    let unmounted = Command::new("umount").arg(&disk).status();
+    assert!(unmounted.unwrap().success());
+    let text = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2), "{text}");
+    assert!(text.contains("cannot write"), "{text}");
+    assert_eq!(left, 0, "{text}");
 }
 
 #[cfg(unix)]

@@ -6,8 +6,8 @@ use std::str::FromStr;
 
 use altbi::data::{Detect, Source, Table, TableOptions, read_matrix};
 use altbi::{
-    Beta, Error, Exponent, LambdaStep, Method, Mode, Normalization, Precision, Problem, Result,
-    divergence, penalty,
+    Beta, Error, Exponent, Initial, LambdaStep, Method, Mode, Normalization, Precision, Problem,
+    Result, divergence, penalty,
 };
 use clap::{Args, ValueEnum};
 use ndarray::Array2;
@@ -191,6 +191,10 @@ names!(
 names!(
     /// `--normalize`.
     NormalizationName for Normalization { None, HRows }
+);
+names!(
+    /// `--init`.
+    InitialName for Initial { Random, Nndsvd, Nndsvda }
 );
 names!(
     /// `--dtype`.

@@ -14,8 +14,9 @@ use clap::{Args, ValueEnum};
 
 use super::Ending;
 use super::arguments::{
-    DataArguments, ExponentName, LambdaArgument, MethodName, ModeName, NormalizationName,
-    divergence_name, lambda_step, lambda_step_text, penalty_name, read_lambda, read_optional, word,
+    DataArguments, ExponentName, InitialName, LambdaArgument, MethodName, ModeName,
+    NormalizationName, divergence_name, lambda_step, lambda_step_text, penalty_name, read_lambda,
+    read_optional, word,
 };
 use super::checkpoints::Checkpoints;
 use super::config_file;
@@ -76,6 +77,12 @@ pub struct FitArguments {
     /// Stop when the divergence changes by less than this, relative to the start
     #[arg(long, default_value_t = 1e-6, allow_negative_numbers = true)]
     tol: f64,
+    /// A named set of settings; paper: the defaults
+    #[arg(long, default_value = "paper")]
+    preset: Preset,
+    /// How W and H are found at the start
+    #[arg(long, default_value = "random")]
+    init: InitialName,
     /// Seed of the random start
     #[arg(long, default_value_t = 0)]
     seed: u64,
@@ -108,6 +115,12 @@ pub struct FitArguments {
     /// Print the summary as JSON, and nothing else
     #[arg(long)]
     json: bool,
+}
+
+/// `--preset`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Preset {
+    Paper,
 }
 
 /// `--format`.
@@ -453,6 +466,7 @@ impl FitArguments {
             normalize: self.normalize.into(),
             max_iterations: self.max_iter,
             tolerance: self.tol,
+            initial: self.init.into(),
             seed: self.seed,
             precision: self.table.dtype.into(),
         })
@@ -485,6 +499,8 @@ impl FitArguments {
         set("method", word(&self.method).into());
         set("divergence", self.divergence.name().into());
         set("penalty", self.penalty.clone().into());
+        set("preset", word(&self.preset).into());
+        set("init", word(&self.init).into());
         set("bunch", (self.bunch as i64).into());
         set("exponent", word(&self.exponent).into());
         let lambda = match &self.lambda {

@@ -194,6 +194,8 @@ impl Solver {
                         last: Some(Box::new(last)),
                     });
                 }
+                // What the mode can never do, it refuses in the first iteration.
+                Err(refusal @ Error::ModeUnsupported { .. }) => return Err(refusal),
                 Err(source) => {
                     let iteration = story.state.iteration + 1;
                     let last = self.outcome(problem, story, StopReason::Refused)?;
@@ -233,7 +235,13 @@ impl Solver {
         problem.check_domain(self.divergence.as_ref())?;
         self.criterion.check(problem.rows())?;
         let (rule, _) = self.rules()?;
-        let drawn = Factors::start(problem, self.config.rank, self.config.seed, &self.given)?;
+        let AltBiConfig {
+            rank,
+            initial,
+            seed,
+            ..
+        } = self.config;
+        let drawn = Factors::start(problem, rank, initial, seed, &self.given)?;
         // Before λ is balanced: its scale is that of the factors the loop will see.
         let factors = self.normalized(drawn);
         let lambda = self.initial_lambda(problem, &rule, &factors)?;

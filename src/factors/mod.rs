@@ -3,16 +3,35 @@
 //! All random numbers are drawn on the host by a seeded generator (ChaCha8), so
 //! that a seed means the same start on every device and machine.
 
+mod nndsvd;
+
 use burn::tensor::Tensor;
 use ndarray::Array2;
 use rand::SeedableRng;
 use rand::rngs::ChaCha8Rng;
 use rand_distr::{Distribution, Open01};
+use serde::{Deserialize, Serialize};
+
+use self::nndsvd::{Zeros, nndsvd};
 
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::numerics::Precision;
 use crate::problem::Problem;
+
+/// How W and H are found at the start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Initial {
+    /// Uniform random on (0, 1): the paper's.
+    #[default]
+    Random,
+    /// From the singular vectors of X, zeros kept: sparse, but multiplicative
+    /// updates never leave a zero.
+    Nndsvd,
+    /// The same with the mean of X in place of the zeros.
+    Nndsvda,
+}
 
 /// The two factors of X ≈ W H.
 ///
@@ -36,18 +55,28 @@ pub struct GivenFactors {
 }
 
 impl Factors {
-    /// Uniform random factors on (0, 1), W first (the paper's start), except
-    /// where given. A drawn W is scaled so that W H has the mean of X: from the
-    /// paper's start, data in small units would look converged at once, because
-    /// the stopping rule measures against the error at the start. (The paper's
-    /// benchmarks have about that scale anyway.)
+    /// The start of a run: drawn or computed, except where given.
+    ///
+    /// A random W is scaled so that W H has the mean of X: from the paper's start,
+    /// data in small units would look converged at once, because the stopping rule
+    /// measures against the error at the start. (The paper's benchmarks have about
+    /// that scale anyway.)
     ///
     /// # Errors
-    /// [`Error::Rank`] for a rank outside 1 … min(n, m); [`Error::Shape`],
-    /// [`Error::NegativeEntry`], [`Error::NotFiniteEntry`] and
-    /// [`Error::ZeroFactor`] for given factors.
-    pub fn start(problem: &Problem, rank: usize, seed: u64, given: &GivenFactors) -> Result<Self> {
+    /// [`Error::Rank`] for a rank outside 1 … min(n, m); [`Error::TooSmall`] for a
+    /// single number; [`Error::Shape`], [`Error::NegativeEntry`],
+    /// [`Error::NotFiniteEntry`] and [`Error::ZeroFactor`] for given factors.
+    pub fn start(
+        problem: &Problem,
+        rank: usize,
+        initial: Initial,
+        seed: u64,
+        given: &GivenFactors,
+    ) -> Result<Self> {
         let [n, m] = problem.shape();
+        if n * m == 1 {
+            return Err(Error::TooSmall);
+        }
         if rank == 0 || rank > n.min(m) {
             return Err(Error::Rank {
                 rank,
@@ -55,23 +84,28 @@ impl Factors {
                 columns: m,
             });
         }
-        let mut generator = ChaCha8Rng::seed_from_u64(seed);
-        // Both are drawn even if one is given: H does not depend on W's origin.
-        let w = uniform(&mut generator, n, rank);
-        let h = uniform(&mut generator, rank, m);
         for (what, factor) in [("W", &given.w), ("H", &given.h)] {
-            if factor
-                .as_ref()
-                .is_some_and(|f| f.iter().all(|entry| *entry == 0.0))
-            {
+            let zero = |factor: &Array2<f64>| factor.iter().all(|entry| *entry == 0.0);
+            if factor.as_ref().is_some_and(zero) {
                 return Err(Error::ZeroFactor { what });
             }
         }
+        let mut generator = ChaCha8Rng::seed_from_u64(seed);
+        // Both are made even if one is given: H does not depend on W's origin.
+        let (w, h) = match initial {
+            Initial::Random => {
+                let w = uniform(&mut generator, n, rank);
+                (w, uniform(&mut generator, rank, m))
+            }
+            Initial::Nndsvd => nndsvd(problem, rank, &mut generator, Zeros::Kept)?,
+            Initial::Nndsvda => nndsvd(problem, rank, &mut generator, Zeros::Filled)?,
+        };
         let h = given.h.as_ref().unwrap_or(&h);
         let h_tensor = problem.tensor("H", h, [rank, m])?;
-        let w = match &given.w {
-            Some(w) => w.clone(),
-            None => scaled_to_mean(w, h, problem.mean()),
+        let w = match (&given.w, initial) {
+            (Some(w), _) => w.clone(),
+            (None, Initial::Random) => scaled_to_mean(w, h, problem.mean()),
+            (None, Initial::Nndsvd | Initial::Nndsvda) => w,
         };
         Ok(Self {
             w: problem.tensor("W", &w, [n, rank])?,
@@ -109,7 +143,8 @@ mod tests {
     #[test]
     fn a_seed_is_a_start() {
         let problem = Problem::new(&Array2::<f64>::ones((5, 4)), Precision::F64).unwrap();
-        let start = |seed, given| Factors::start(&problem, 2, seed, &given).unwrap();
+        let start =
+            |seed, given| Factors::start(&problem, 2, Initial::Random, seed, &given).unwrap();
         let a = start(7, GivenFactors::default());
         let b = start(7, GivenFactors::default());
         assert_eq!(to_host(&a.w), to_host(&b.w));
@@ -127,14 +162,15 @@ mod tests {
     fn ranks_and_shapes_are_checked() {
         let problem = Problem::new(&Array2::<f64>::ones((5, 4)), Precision::F64).unwrap();
         for rank in [0, 5] {
-            let found = Factors::start(&problem, rank, 0, &GivenFactors::default());
+            let found =
+                Factors::start(&problem, rank, Initial::Random, 0, &GivenFactors::default());
             assert!(matches!(found, Err(Error::Rank { rank: r, .. }) if r == rank));
         }
         let given = GivenFactors {
             w: None,
             h: Some(Array2::ones((3, 4))),
         };
-        let found = Factors::start(&problem, 2, 0, &given);
+        let found = Factors::start(&problem, 2, Initial::Random, 0, &given);
         assert!(matches!(
             found,
             Err(Error::Shape {

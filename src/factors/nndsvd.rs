@@ -1,0 +1,158 @@
+//! A start from the singular vectors of X: nonnegative double SVD.
+
+use burn::linalg::svd;
+use burn::tensor::Tensor;
+use ndarray::Array2;
+use rand::rngs::ChaCha8Rng;
+
+use super::{tensor, uniform};
+use crate::error::Result;
+use crate::numerics::Precision;
+use crate::problem::{Problem, ToMatrix};
+
+/// Directions beyond the rank that make the leading ones accurate.
+const OVERSAMPLING: usize = 10;
+/// Rounds of subspace iteration.
+const ROUNDS: usize = 12;
+/// QR sweeps per singular value that the decomposition may take.
+const SWEEPS: usize = 50;
+
+/// What becomes of the zeros.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Zeros {
+    /// They stay, and multiplicative updates will never leave them.
+    Kept,
+    /// The mean of X takes their place.
+    Filled,
+}
+
+/// NNDSVD after Boutsidis and Gallopoulos: each pair of singular vectors is split
+/// into its positive and negative parts, and the heavier pair of parts, scaled by
+/// the singular value, becomes a column of W and a row of H.
+///
+/// The leading singular vectors come from subspace iteration, O(nmr); missing
+/// entries are taken for the mean of the others.
+///
+/// # Shapes
+/// W n×r, H r×m.
+pub(super) fn nndsvd(
+    problem: &Problem,
+    rank: usize,
+    generator: &mut ChaCha8Rng,
+    zeros: Zeros,
+) -> Result<(Array2<f64>, Array2<f64>)> {
+    let mean = problem.mean();
+    let mut x = problem.x().clone();
+    if let Some(mask) = problem.mask() {
+        for (value, weight) in x.iter_mut().zip(mask) {
+            if *weight == 0.0 {
+                *value = mean;
+            }
+        }
+    }
+    let (left, values, right) = leading_triplets(&x, rank, generator)?;
+    let mut w = Array2::zeros((x.nrows(), rank));
+    let mut h = Array2::zeros((rank, x.ncols()));
+    for k in 0..rank {
+        let (u, v) = (left.column(k), right.row(k));
+        let part = |sign: f64| {
+            let u: Vec<f64> = u.iter().map(|u| (sign * u).max(0.0)).collect();
+            let v: Vec<f64> = v.iter().map(|v| (sign * v).max(0.0)).collect();
+            let weight = norm(&u) * norm(&v);
+            (weight, u, v)
+        };
+        let (positive, negative) = (part(1.0), part(-1.0));
+        let (weight, u, v) = if positive.0 >= negative.0 {
+            positive
+        } else {
+            negative
+        };
+        let scale = (values[[k, 0]] * weight).sqrt();
+        let (of_u, of_v) = (norm(&u), norm(&v));
+        for (entry, u) in w.column_mut(k).iter_mut().zip(u) {
+            *entry = if of_u > 0.0 { scale * u / of_u } else { 0.0 };
+        }
+        for (entry, v) in h.row_mut(k).iter_mut().zip(v) {
+            *entry = if of_v > 0.0 { scale * v / of_v } else { 0.0 };
+        }
+    }
+    // Rounding leaves dust where the exact vectors are zero.
+    let dust = 1e-12 * mean.sqrt();
+    for entry in w.iter_mut().chain(h.iter_mut()) {
+        if *entry < dust {
+            *entry = match zeros {
+                Zeros::Kept => 0.0,
+                Zeros::Filled => mean,
+            };
+        }
+    }
+    Ok((w, h))
+}
+
+fn norm(values: &[f64]) -> f64 {
+    values.iter().map(|v| v * v).sum::<f64>().sqrt()
+}
+
+/// (U, σ, Vᵀ) of the largest `rank` singular values: n×r, r×1, r×m.
+fn leading_triplets(
+    x: &Array2<f64>,
+    rank: usize,
+    generator: &mut ChaCha8Rng,
+) -> Result<(Array2<f64>, Array2<f64>, Array2<f64>)> {
+    let (n, m) = x.dim();
+    let width = (rank + OVERSAMPLING).min(n).min(m);
+    let x = tensor(x, Precision::F64);
+    let start = uniform(generator, m, width);
+    let mut basis: Tensor<2> = tensor(&start, Precision::F64);
+    // An orthonormal basis of a tensor's columns. (Burn's QR mixes 32-bit constants
+    // into 64-bit tensors and panics.)
+    let orthonormal = |tensor: Tensor<2>| svd::<2, 1>(tensor, SWEEPS).0;
+    for _ in 0..ROUNDS {
+        let left = orthonormal(x.clone().matmul(basis));
+        basis = orthonormal(x.clone().transpose().matmul(left));
+    }
+    let left = orthonormal(x.clone().matmul(basis));
+    let small = left.clone().transpose().matmul(x);
+    let (u, values, v_transposed) = svd::<2, 1>(small, SWEEPS);
+    let u = left.matmul(u).slice([0..n, 0..rank]);
+    let values = values.slice([0..rank]).reshape([rank, 1]);
+    let v_transposed = v_transposed.slice([0..rank, 0..m]);
+    Ok((
+        u.to_matrix()?,
+        values.to_matrix()?,
+        v_transposed.to_matrix()?,
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ndarray::array;
+    use rand::SeedableRng;
+
+    #[test]
+    fn triplets_rebuild_a_matrix_of_low_rank() {
+        let data = crate::data::benchmark_a(60, 20, 3, 1);
+        let mut generator = ChaCha8Rng::seed_from_u64(0);
+        let (u, values, v) = leading_triplets(&data.x, 3, &mut generator).unwrap();
+        let rebuilt = (&u * &values.t()).dot(&v);
+        let error = (&rebuilt - &data.x).mapv(|e| e * e).sum() / data.x.mapv(|e| e * e).sum();
+        assert!(error < 1e-20, "{error:e}");
+        assert!(values[[0, 0]] >= values[[1, 0]] && values[[1, 0]] >= values[[2, 0]]);
+    }
+
+    #[test]
+    fn a_rank_one_matrix_is_met_exactly_and_zeros_are_filled_on_request() {
+        let x = array![[1.0, 2.0, 0.0], [3.0, 6.0, 0.0]];
+        let problem = Problem::new(&x, Precision::F64).unwrap();
+        let start = |zeros| {
+            let mut generator = ChaCha8Rng::seed_from_u64(0);
+            nndsvd(&problem, 1, &mut generator, zeros).unwrap()
+        };
+        let (w, h) = start(Zeros::Kept);
+        assert!((w.dot(&h) - &x).iter().all(|e| e.abs() < 1e-12));
+        assert_eq!(h[[0, 2]], 0.0);
+        let (_, h) = start(Zeros::Filled);
+        assert_eq!(h[[0, 2]], 2.0);
+    }
+}
