@@ -9,11 +9,10 @@
 //!
 //! `γ = 1` is the paper's choice. The rule is written for "the factor" and "the
 //! other factor": H is updated by the same code on the transposed problem
-//! `Xᵀ ≈ Hᵀ Wᵀ`. Baselines, every hypergradient mode and the finite differences
-//! all call [`Rule::update`], taped or not.
-//!
-//! Its derivatives, hand-written, are in `tangent.rs` (forward) and
-//! `cotangent.rs` (transposed).
+//! `Xᵀ ≈ Hᵀ Wᵀ`. Baselines, reverse mode and the finite differences call
+//! [`Rule::update`], taped or not. Its derivatives, hand-written, are in
+//! `tangent.rs` (forward) and `cotangent.rs` (transposed), and start from the same
+//! ratio N/P.
 
 mod cotangent;
 mod tangent;
