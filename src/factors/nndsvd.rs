@@ -115,7 +115,7 @@ fn leading_triplets(
     let small = left.clone().transpose().matmul(x);
     let (u, values, v_transposed) = svd::<2, 1>(small, SWEEPS);
     let u = left.matmul(u).slice([0..n, 0..rank]);
-    let values = values.slice([0..rank]).reshape([rank, 1]);
+    let values = values.narrow(0, 0, rank).reshape([rank, 1]);
     let v_transposed = v_transposed.slice([0..rank, 0..m]);
     Ok((
         u.to_matrix()?,

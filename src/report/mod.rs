@@ -17,6 +17,7 @@
 mod figures;
 mod html;
 mod records;
+mod replaceable;
 mod run_folder;
 mod summary;
 

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 
 use super::Summary;
+use super::replaceable::{CHECKPOINT, check_replaceable};
 use crate::data::{Table, write_npy};
 use crate::error::{Error, Result};
 use crate::solver::{Outcome, Record};
@@ -26,9 +27,6 @@ pub struct Labels {
 pub struct RunFolder {
     path: PathBuf,
 }
-
-/// The name of the checkpoint in a run folder.
-const CHECKPOINT: &str = "checkpoint";
 
 impl RunFolder {
     /// A new run's folder, not yet made.
@@ -255,63 +253,6 @@ fn folder_of(path: &Path) -> &Path {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
         _ => Path::new("."),
     }
-}
-
-/// What altbi writes into a run folder.
-const OWN: [&str; 13] = [
-    "W.npy",
-    "H.npy",
-    "lambda.npy",
-    "lambda_start.npy",
-    "W.csv",
-    "H.csv",
-    "history.csv",
-    "summary.json",
-    "config.toml",
-    "report.html",
-    "figures",
-    "data.csv",
-    CHECKPOINT,
-];
-
-/// Refuses anything but a folder that holds a run and nothing else: `--force` is
-/// not a way to lose a thesis.
-fn check_replaceable(path: &Path) -> Result<()> {
-    let refused = |stranger: String| Error::NotARunFolder {
-        path: path.into(),
-        stranger,
-    };
-    let kind = path.symlink_metadata().map_err(|source| Error::Read {
-        path: path.into(),
-        source,
-    })?;
-    if !kind.is_dir() {
-        return Err(refused("it is not a folder".into()));
-    }
-    let entries = fs::read_dir(path).map_err(|source| Error::Read {
-        path: path.into(),
-        source,
-    })?;
-    let mut any = false;
-    let mut is_run = false;
-    for entry in entries {
-        let name = entry
-            .map_err(|source| Error::Read {
-                path: path.into(),
-                source,
-            })?
-            .file_name();
-        let name = name.to_string_lossy();
-        any = true;
-        is_run |= name == "config.toml";
-        if !OWN.contains(&name.as_ref()) {
-            return Err(refused(format!("it holds '{name}'")));
-        }
-    }
-    if any && !is_run {
-        return Err(refused("it holds no config.toml".into()));
-    }
-    Ok(())
 }
 
 /// The history with a header; numbers in the shortest form that reads back the

@@ -15,8 +15,10 @@
 mod altbi;
 mod checkpoint;
 mod history;
+mod iteration;
 mod observer;
 mod outcome;
+mod start;
 mod stopping;
 mod transform;
 

@@ -1,97 +1,24 @@
 //! The one door from host data to tensors: a checked X with its weights.
 
-use std::ops::Range;
+mod checks;
+mod observed;
+mod to_matrix;
 
 use burn::tensor::Tensor;
 use ndarray::Array2;
 
+pub use observed::Observed;
+pub use to_matrix::ToMatrix;
+
+use self::checks::{check_nonnegative, check_shape, needed};
 use crate::device::Device;
 use crate::divergence::Divergence;
 use crate::error::{Error, Result};
-use crate::numerics::{Precision, to_host};
+use crate::numerics::Precision;
 
-/// Anything that altbi can read as a matrix of 64-bit floats: an
-/// [`ndarray::Array2`] of `f64` or `f32`, a Burn [`Tensor`] of two dimensions
-/// (any device, on or off the tape), or a slice in row order with its shape.
-///
-/// ```
-/// use altbi::ToMatrix;
-/// let slice = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0];
-/// assert_eq!((&slice[..], [2, 3]).to_matrix()?[[1, 0]], 4.0);
-/// # Ok::<(), altbi::Error>(())
-/// ```
-pub trait ToMatrix {
-    /// The values, copied.
-    ///
-    /// # Errors
-    /// [`Error::SliceLength`] for a slice that does not fill its shape.
-    fn to_matrix(&self) -> Result<Array2<f64>>;
-}
-
-impl ToMatrix for Array2<f64> {
-    fn to_matrix(&self) -> Result<Array2<f64>> {
-        Ok(self.clone())
-    }
-}
-
-impl ToMatrix for Array2<f32> {
-    fn to_matrix(&self) -> Result<Array2<f64>> {
-        Ok(self.mapv(f64::from))
-    }
-}
-
-impl ToMatrix for Tensor<2> {
-    fn to_matrix(&self) -> Result<Array2<f64>> {
-        Ok(Array2::from_shape_vec(self.dims(), to_host(self))
-            .expect("a tensor has as many entries as its shape says"))
-    }
-}
-
-impl ToMatrix for (&[f64], [usize; 2]) {
-    fn to_matrix(&self) -> Result<Array2<f64>> {
-        let (values, [rows, columns]) = *self;
-        Array2::from_shape_vec([rows, columns], values.to_vec()).map_err(|_| Error::SliceLength {
-            rows,
-            columns,
-            length: values.len(),
-        })
-    }
-}
-
-/// X and its weights as tensors, as one factor's update sees them.
-///
-/// # Shapes
-/// All n×m, or all m×n where H is the factor being updated.
-#[derive(Debug, Clone)]
-pub struct Observed {
-    /// The data.
-    pub x: Tensor<2>,
-    /// M: weights of the entries in updates and in the training divergence.
-    pub mask: Option<Tensor<2>>,
-    /// M': weights of the entries in a held-out outer error.
-    pub held_out: Option<Tensor<2>>,
-}
-
-impl Observed {
-    fn map(&self, f: impl Fn(&Tensor<2>) -> Tensor<2>) -> Self {
-        Self {
-            x: f(&self.x),
-            mask: self.mask.as_ref().map(&f),
-            held_out: self.held_out.as_ref().map(&f),
-        }
-    }
-
-    /// A block of rows.
-    pub(crate) fn rows(&self, rows: Range<usize>) -> Self {
-        let columns = self.x.dims()[1];
-        self.map(|tensor| tensor.clone().slice([rows.clone(), 0..columns]))
-    }
-
-    /// The same data as constants on the tape.
-    pub(crate) fn on_tape(&self) -> Self {
-        self.map(|tensor| tensor.clone().autodiff())
-    }
-}
+/// What an entry without any weight is stored as: an ordinary number, since
+/// 0 · ∞ and 0 · NaN would not be 0.
+const UNOBSERVED: f64 = 1.0;
 
 /// A checked nonnegative matrix, with optional weights, on a device.
 ///
@@ -339,56 +266,6 @@ impl Problem {
         let values = matrix.iter().copied().collect();
         Ok(self.device.tensor(values, shape, self.precision))
     }
-}
-
-/// What an entry without any weight is stored as: an ordinary number, since
-/// 0 · ∞ and 0 · NaN would not be 0.
-const UNOBSERVED: f64 = 1.0;
-
-fn check_shape(what: &'static str, matrix: &Array2<f64>, expected: [usize; 2]) -> Result<()> {
-    let found = [matrix.nrows(), matrix.ncols()];
-    if found == expected {
-        Ok(())
-    } else {
-        Err(Error::Shape {
-            what,
-            expected,
-            found,
-        })
-    }
-}
-
-/// Whether an entry has a weight in the fit or in the held-out error.
-fn needed<'a>(
-    mask: Option<&'a Array2<f64>>,
-    held_out: Option<&'a Array2<f64>>,
-) -> impl Fn((usize, usize)) -> bool + 'a {
-    move |index| {
-        mask.is_none_or(|weights| weights[index] > 0.0)
-            || held_out.is_some_and(|weights| weights[index] > 0.0)
-    }
-}
-
-fn check_nonnegative(what: &'static str, matrix: &Array2<f64>, precision: Precision) -> Result<()> {
-    for ((row, column), &value) in matrix.indexed_iter() {
-        if !precision.holds(value) {
-            return Err(Error::NotFiniteEntry {
-                what,
-                row,
-                column,
-                value,
-            });
-        }
-        if value < 0.0 {
-            return Err(Error::NegativeEntry {
-                what,
-                row,
-                column,
-                value,
-            });
-        }
-    }
-    Ok(())
 }
 
 #[cfg(test)]

@@ -1,0 +1,215 @@
+//! The flags of `fit`, and the settings they stand for.
+
+use std::path::{Path, PathBuf};
+
+use altbi::data::{Benchmark, Source};
+use altbi::{AltBiConfig, Beta, Divergence, Error, LambdaStart, LambdaStep, Result};
+use clap::{Args, ValueEnum};
+
+use crate::cli::arguments::{
+    DataArguments, ExponentName, InitialName, LambdaArgument, MethodName, ModeName,
+    NormalizationName, divergence_name, lambda_step, lambda_step_text, penalty_name, read_optional,
+    word,
+};
+
+/// Arguments of `fit`.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  altbi fit                                     the demo, with a summary
+  altbi fit x.npy --rank 5 --out run            your data, results in the folder run
+  altbi fit x.csv --rank 5 --divergence is --penalty l2 --exponent monotone
+  altbi fit x.npy --rank 5 --method mu-t        the baseline that AltBi must beat
+  altbi fit data.mat:X --rank 4                 a matrix of a MATLAB file
+  altbi fit --config run/config.toml            the same run again
+
+Baselines pass over the flags that they have no use for.")]
+pub(in crate::cli) struct FitArguments {
+    /// The matrix X: .npy, .csv, .tsv, .mat (file.mat:NAME), or - for .csv on
+    /// standard input; without it, the embedded demo (benchmark A, 1000×50)
+    pub(super) data: Option<String>,
+    /// Number of components r
+    #[arg(long)]
+    pub(super) rank: Option<usize>,
+    /// AltBi or a baseline
+    #[arg(long, default_value = "altbi")]
+    pub(super) method: MethodName,
+    /// kl, frobenius, is, or beta:<number>
+    #[arg(long, default_value = "kl", value_parser = divergence_name)]
+    pub(super) divergence: Beta,
+    /// l1, l2, group, l21, hoyer, smooth, or none
+    #[arg(long, default_value = "l1", value_parser = penalty_name)]
+    pub(super) penalty: String,
+    /// Updates of W per update of H, T
+    #[arg(long, value_name = "T", default_value_t = 4)]
+    pub(super) bunch: usize,
+    /// Exponent of the updates: 1, or the one that keeps the objective from rising
+    #[arg(long, default_value = "one")]
+    pub(super) exponent: ExponentName,
+    /// Where λ starts: auto, a number for every row, or a file with one per row
+    #[arg(long, default_value = "auto", allow_negative_numbers = true)]
+    pub(super) lambda: LambdaArgument,
+    /// Step size of λ: inv-iter (1/iteration, the paper) or constant:<number>
+    #[arg(long, default_value = "inv-iter", value_parser = lambda_step)]
+    pub(super) lambda_step: LambdaStep,
+    /// Upper end of the interval that λ is kept in
+    #[arg(long, value_name = "X", default_value_t = f64::INFINITY, allow_negative_numbers = true)]
+    pub(super) lambda_max: f64,
+    /// How the hypergradient is computed
+    #[arg(long, default_value = "reverse")]
+    pub(super) hypergradient: ModeName,
+    /// Rescale inside the loop, so that W's penalty cannot be evaded by scale
+    #[arg(long, default_value = "none")]
+    pub(super) normalize: NormalizationName,
+    /// Outer iterations at most
+    #[arg(long, value_name = "N", default_value_t = 1000)]
+    pub(super) max_iter: usize,
+    /// Stop when the divergence changes by less than this, relative to the start
+    #[arg(long, default_value_t = 1e-6, allow_negative_numbers = true)]
+    pub(super) tol: f64,
+    /// A named set of settings; paper: the defaults
+    #[arg(long, default_value = "paper")]
+    pub(super) preset: Preset,
+    /// How W and H are found at the start
+    #[arg(long, default_value = "random")]
+    pub(super) init: InitialName,
+    /// Seed of the random start
+    #[arg(long, default_value_t = 0)]
+    pub(super) seed: u64,
+    /// W at the start, n×r, a file like DATA; random without it
+    #[arg(long, value_name = "FILE")]
+    pub(super) init_w: Option<String>,
+    /// H at the start, r×m, a file like DATA; random without it
+    #[arg(long, value_name = "FILE")]
+    pub(super) init_h: Option<String>,
+    #[command(flatten)]
+    pub(super) table: DataArguments,
+    /// Settings from a file, under the flags that are typed
+    #[arg(long, value_name = "FILE.toml")]
+    pub(super) config: Option<PathBuf>,
+    /// Keep results, report and checkpoints in this new folder
+    #[arg(long, value_name = "DIR")]
+    pub(super) out: Option<PathBuf>,
+    /// csv: W and H also as tables with the data's labels
+    #[arg(long, default_value = "npy")]
+    pub(super) format: Format,
+    /// Iterations between two checkpoints; without it, about every 10 seconds
+    #[arg(long, value_name = "N")]
+    pub(super) checkpoint_every: Option<usize>,
+    /// Replace an existing run folder
+    #[arg(long)]
+    pub(super) force: bool,
+    /// Print nothing but errors
+    #[arg(long)]
+    pub(super) quiet: bool,
+    /// Print the summary as JSON, and nothing else
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
+/// `--preset`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum Preset {
+    Paper,
+}
+
+/// `--format`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum Format {
+    Npy,
+    Csv,
+}
+
+impl FitArguments {
+    pub(super) fn solver_config(&self, truth: Option<&Benchmark>) -> Result<AltBiConfig> {
+        let of_w = read_optional(self.init_w.as_ref())?.map(|w| w.ncols());
+        let of_h = read_optional(self.init_h.as_ref())?.map(|h| h.nrows());
+        let of_truth = truth.map(|truth| truth.w.ncols());
+        let rank = self.rank.or(of_w).or(of_h).or(of_truth);
+        if self.checkpoint_every == Some(0) {
+            return Err(Error::Setting {
+                setting: "the number of iterations between checkpoints",
+                value: 0.0,
+                range: "at least 1",
+            });
+        }
+        Ok(AltBiConfig {
+            rank: rank.ok_or(Error::RankMissing)?,
+            method: self.method.into(),
+            bunch: self.bunch,
+            exponent: self.exponent.into(),
+            lambda: match self.lambda {
+                LambdaArgument::Value(value) => LambdaStart::Value(value),
+                LambdaArgument::Auto | LambdaArgument::File(_) => LambdaStart::Auto,
+            },
+            lambda_step: self.lambda_step,
+            lambda_max: self.lambda_max,
+            hypergradient: self.hypergradient.into(),
+            normalize: self.normalize.into(),
+            max_iterations: self.max_iter,
+            tolerance: self.tol,
+            initial: self.init.into(),
+            seed: self.seed,
+            precision: self.table.dtype.into(),
+        })
+    }
+
+    /// Every setting, under the name of its flag; files by absolute paths.
+    pub(super) fn config_text(&self, source: Option<&Source>, rank: usize) -> String {
+        let absolute = |path: &String| {
+            let path = std::path::absolute(Path::new(path));
+            path.map_or_else(
+                |_| String::new(),
+                |path| path.to_string_lossy().into_owned(),
+            )
+        };
+        let mut table = toml::Table::new();
+        let mut set = |key: &str, value: toml::Value| table.insert(key.into(), value);
+        if let Some(source) = source {
+            set("data", source.absolute().to_string().into());
+        }
+        for (key, file) in [
+            ("mask", &self.table.mask),
+            ("init-w", &self.init_w),
+            ("init-h", &self.init_h),
+        ] {
+            if let Some(file) = file {
+                set(key, absolute(file).into());
+            }
+        }
+        set("rank", (rank as i64).into());
+        set("method", word(&self.method).into());
+        set("divergence", self.divergence.name().into());
+        set("penalty", self.penalty.clone().into());
+        set("preset", word(&self.preset).into());
+        set("init", word(&self.init).into());
+        set("bunch", (self.bunch as i64).into());
+        set("exponent", word(&self.exponent).into());
+        let lambda = match &self.lambda {
+            LambdaArgument::Auto => "auto".into(),
+            LambdaArgument::Value(value) => (*value).into(),
+            LambdaArgument::File(file) => absolute(file).into(),
+        };
+        set("lambda", lambda);
+        set("lambda-step", lambda_step_text(self.lambda_step).into());
+        if self.lambda_max.is_finite() {
+            set("lambda-max", self.lambda_max.into());
+        }
+        set("hypergradient", word(&self.hypergradient).into());
+        set("normalize", word(&self.normalize).into());
+        set("max-iter", (self.max_iter as i64).into());
+        set("tol", self.tol.into());
+        // TOML's integers end at 2⁶³; a larger seed is written as text.
+        let seed =
+            i64::try_from(self.seed).map_or_else(|_| self.seed.to_string().into(), Into::into);
+        set("seed", seed);
+        set("missing", word(&self.table.missing).into());
+        set("header", word(&self.table.header).into());
+        set("labels", word(&self.table.labels).into());
+        set("dtype", word(&self.table.dtype).into());
+        set("format", word(&self.format).into());
+        if let Some(every) = self.checkpoint_every {
+            set("checkpoint-every", (every as i64).into());
+        }
+        toml::to_string(&table).expect("a table of plain values")
+    }
+}

@@ -1,0 +1,266 @@
+//! `altbi fit` and `altbi resume`: factorise a matrix.
+
+mod arguments;
+mod summary;
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use altbi::data::{Benchmark, Source, Table, demo, fingerprint, text_fingerprint};
+use altbi::metrics::recovery;
+use altbi::report::{Labels, RunFolder, RunRecords, Summary};
+use altbi::{
+    AltBiConfig, Checkpoint, CheckpointFault, Error, GivenFactors, Outcome, Result, Solver,
+    StopReason, penalty,
+};
+use clap::Args;
+
+pub(super) use self::arguments::FitArguments;
+use self::arguments::Format;
+use super::arguments::{LambdaArgument, read_lambda, read_optional};
+use super::checkpoints::Checkpoints;
+use super::output::{json, say};
+use super::progress::Progress;
+use super::{Ending, config_file};
+
+/// Arguments of `resume`.
+#[derive(Debug, Args)]
+#[command(after_help = "Example:
+  altbi resume run
+
+The result is the one the unbroken run would have given, to the bit.")]
+pub struct ResumeArguments {
+    /// The folder of an interrupted run
+    folder: PathBuf,
+    /// Print nothing but errors
+    #[arg(long)]
+    quiet: bool,
+    /// Print the summary as JSON, and nothing else
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs `fit`.
+pub fn fit(arguments: FitArguments) -> Result<Ending> {
+    let arguments = match &arguments.config {
+        Some(path) => {
+            // Everything behind `altbi fit`, as it was typed.
+            let typed: Vec<OsString> = std::env::args_os().skip(2).collect();
+            config_file::arguments_from(path, &typed)?
+        }
+        None => arguments,
+    };
+    let folder = arguments.out.as_deref();
+    let folder = folder.map(|path| RunFolder::new(path, arguments.force));
+    Run::new(&arguments, folder.transpose()?)?.execute(None)
+}
+
+/// Runs `resume`.
+pub fn resume(arguments: &ResumeArguments) -> Result<Ending> {
+    let folder = RunFolder::open(&arguments.folder)?;
+    let bytes = folder.read_checkpoint()?;
+    let config = folder.read_config()?;
+    let path = folder.path().join("config.toml");
+    let mut settings = config_file::parse(&config, &path, &[])?;
+    settings.quiet = arguments.quiet;
+    settings.json = arguments.json;
+    let checkpoint = Checkpoint::decode(&bytes)?;
+    if checkpoint.settings_hash != text_fingerprint(&config) {
+        return Err(CheckpointFault::OtherSettings.into());
+    }
+    let mut run = Run::new(&settings, Some(folder))?;
+    run.config = config;
+    if checkpoint.data_hash != run.data_hash {
+        return Err(CheckpointFault::OtherData.into());
+    }
+    run.execute(Some(checkpoint))
+}
+
+/// A run about to begin: its data read, its settings fixed.
+struct Run<'a> {
+    arguments: &'a FitArguments,
+    folder: Option<RunFolder>,
+    table: Table,
+    truth: Option<Benchmark>,
+    data_hash: String,
+    solver: AltBiConfig,
+    /// The text of `config.toml`.
+    config: String,
+}
+
+impl<'a> Run<'a> {
+    fn new(arguments: &'a FitArguments, folder: Option<RunFolder>) -> Result<Self> {
+        let source = arguments.data.as_deref().map(Source::from);
+        let (table, truth) = match &source {
+            Some(source) => (arguments.table.read(source)?, None),
+            None => {
+                let demo = demo();
+                (Table::from(demo.x.clone()), Some(demo))
+            }
+        };
+        let solver = arguments.solver_config(truth.as_ref())?;
+        // What came through a pipe is kept with the run, so that it can go on.
+        let source = match (source, &folder) {
+            (Some(Source::StandardInput), Some(folder)) => {
+                let copy = folder.path().join("data.csv");
+                Some(Source::from(copy.to_string_lossy().as_ref()))
+            }
+            (source, _) => source,
+        };
+        let config = arguments.config_text(source.as_ref(), solver.rank);
+        Ok(Self {
+            data_hash: fingerprint(&table.values),
+            arguments,
+            folder,
+            table,
+            truth,
+            solver,
+            config,
+        })
+    }
+
+    fn execute(&self, checkpoint: Option<Checkpoint>) -> Result<Ending> {
+        let arguments = self.arguments;
+        let problem = arguments.table.problem(&self.table)?;
+        let mut solver = self.solver()?;
+        let mut checkpoints = Checkpoints::new(
+            self.folder.clone(),
+            &self.config,
+            &self.data_hash,
+            &text_fingerprint(&self.config),
+            arguments.checkpoint_every,
+        )
+        .with_data(self.data_to_keep());
+        if let Some(checkpoint) = &checkpoint {
+            let story = checkpoint.restore(&problem)?;
+            checkpoints = checkpoints.resumed(story.history, story.lambda_at_start);
+        }
+        let aftermath = checkpoints.aftermath();
+        solver = solver.observe(checkpoints);
+        if !arguments.quiet && !arguments.json {
+            solver = solver.observe(Progress::new(arguments.max_iter));
+        }
+        let result = match &checkpoint {
+            Some(checkpoint) => solver.resume(&problem, checkpoint),
+            None => solver.run(&problem),
+        };
+        // The progress bar goes before anything else is printed.
+        drop(solver);
+        let mut aftermath = aftermath.take();
+        if let Some(error) = aftermath.error.take() {
+            return Err(error);
+        }
+        // A run that broke down still has the state before it did.
+        let (outcome, broken) = match result {
+            Err(error @ (Error::NotFinite { last: Some(_), .. } | Error::Stopped { .. })) => {
+                let message = error.to_string();
+                let last = match error {
+                    Error::NotFinite {
+                        last: Some(last), ..
+                    }
+                    | Error::Stopped { last, .. } => last,
+                    _ => unreachable!("matched above"),
+                };
+                (*last, Some(message))
+            }
+            other => (other?, None),
+        };
+        if outcome.stop_reason == StopReason::Interrupted {
+            return Ok(self.interrupted(&outcome));
+        }
+        self.finish(&outcome, aftermath.folder_made)?;
+        match broken {
+            Some(message) => {
+                eprintln!("error: {message}");
+                Ok(Ending::CheckFailed)
+            }
+            None => Ok(Ending::Done),
+        }
+    }
+
+    fn solver(&self) -> Result<Solver> {
+        let arguments = self.arguments;
+        let given = GivenFactors {
+            w: read_optional(arguments.init_w.as_ref())?,
+            h: read_optional(arguments.init_h.as_ref())?,
+        };
+        let penalty = penalty::by_name(&arguments.penalty)?;
+        let solver = self
+            .solver
+            .solver(arguments.divergence, penalty)
+            .with_factors(given);
+        Ok(match &arguments.lambda {
+            LambdaArgument::File(path) => solver.with_lambda(read_lambda(path)?),
+            LambdaArgument::Auto | LambdaArgument::Value(_) => solver,
+        })
+    }
+
+    /// A copy of what came through standard input.
+    fn data_to_keep(&self) -> Option<String> {
+        let piped = self.arguments.data.as_deref() == Some("-");
+        piped.then(|| self.table.to_csv())
+    }
+
+    fn interrupted(&self, outcome: &Outcome) -> Ending {
+        let done = outcome.iterations;
+        match &self.folder {
+            Some(folder) => eprintln!(
+                "interrupted after {done} iterations; go on with\n  altbi resume {}",
+                folder.path().display()
+            ),
+            None => eprintln!(
+                "interrupted after {done} iterations; nothing is kept, because no --out was given"
+            ),
+        }
+        Ending::Interrupted
+    }
+
+    fn finish(&self, outcome: &Outcome, folder_made: bool) -> Result<()> {
+        let recovery = self.truth.as_ref().and_then(|truth| {
+            let enough = self.solver.rank >= truth.w.ncols();
+            enough.then(|| recovery(&truth.w, &truth.h, &outcome.w, &outcome.h))
+        });
+        let recovery = recovery.transpose()?;
+        let settings: toml::Table = self.config.parse().expect("altbi wrote it");
+        let summary = Summary::new(
+            settings,
+            self.solver.seed,
+            self.data_hash.clone(),
+            outcome,
+            recovery.as_ref(),
+        );
+        if let Some(folder) = &self.folder {
+            if !folder_made {
+                folder.create(&self.config, self.data_to_keep().as_deref())?;
+            }
+            // Without a checkpoint in it, half a folder would be worth nothing.
+            self.write(folder, outcome, &summary).inspect_err(|_| {
+                if !folder_made {
+                    folder.discard();
+                }
+            })?;
+        }
+        if self.arguments.json {
+            say(json(&summary));
+        } else if !self.arguments.quiet {
+            self.print(&summary, outcome, recovery.as_ref());
+        }
+        Ok(())
+    }
+
+    fn write(
+        &self,
+        folder: &RunFolder,
+        outcome: &Outcome,
+        summary: &Summary<toml::Table>,
+    ) -> Result<()> {
+        let labels = Labels {
+            rows: self.table.row_labels.clone(),
+            columns: self.table.column_labels.clone(),
+        };
+        let tables = (self.arguments.format == Format::Csv).then_some(&labels);
+        folder.write_results(outcome, summary, tables)?;
+        RunRecords::read(folder.path())?.write_report(folder)?;
+        Ok(())
+    }
+}

@@ -1,0 +1,75 @@
+//! A run in a dozen lines.
+
+use altbi::metrics::Recovery;
+use altbi::report::Summary;
+use altbi::{Divergence, Method, Outcome};
+
+use super::Run;
+use crate::cli::output::say;
+
+impl Run<'_> {
+    pub(super) fn print(
+        &self,
+        summary: &Summary<toml::Table>,
+        outcome: &Outcome,
+        recovery: Option<&Recovery>,
+    ) {
+        let [n, m] = summary.shape;
+        let source = match &self.arguments.data {
+            Some(source) => source.clone(),
+            None => "demo (benchmark A, seed 0)".into(),
+        };
+        let line = |name: &str, value: String| say(format!("{name:<16}{value}"));
+        line("data", format!("{source}, {n}×{m}"));
+        line("method", self.describe_method());
+        let (reason, iterations) = (summary.stop_reason, summary.iterations);
+        line("stopped", format!("{reason} after {iterations} iterations"));
+        line("divergence", format!("{:.6e}", summary.divergence));
+        line("objective", format!("{:.6e}", summary.objective));
+        line(
+            "relative error",
+            format!(
+                "{:.4e} of a constant fit ({:.4e} in the paper's definition)",
+                summary.relative_error, summary.paper_relative_error
+            ),
+        );
+        let (of_w, of_h) = (summary.sparsity_w, summary.sparsity_h);
+        line("sparsity", format!("W {of_w:.1} %, H {of_h:.1} %"));
+        if let Some(recovery) = recovery {
+            let (w, h) = (recovery.mean_w(), recovery.mean_h());
+            let text = format!("mean SIR W {w:.2} dB, H {h:.2} dB against the true factors");
+            line("recovery", text);
+        }
+        let end = outcome.history.last().expect("a history has its start");
+        line(
+            "λ",
+            format!(
+                "median {:.3e}, from {:.3e} to {:.3e}",
+                end.lambda_median, end.lambda_min, end.lambda_max
+            ),
+        );
+        line("time", format!("{:.2} s", summary.seconds));
+        let place = match &self.folder {
+            Some(folder) => format!("{} (see report.html)", folder.path().display()),
+            None => "nowhere; --out DIR keeps the results".into(),
+        };
+        line("written to", place);
+    }
+
+    fn describe_method(&self) -> String {
+        let (solver, penalty) = (&self.solver, &self.arguments.penalty);
+        let (rank, t) = (solver.rank, solver.bunch);
+        let divergence = self.arguments.divergence.name();
+        let common = format!("rank {rank}: {divergence} divergence");
+        match solver.method {
+            Method::AltBi => {
+                let mode = solver.hypergradient;
+                format!("AltBi, {common}, {penalty} penalty, T = {t}, {mode} mode")
+            }
+            Method::Mu => format!("MU, {common}"),
+            Method::PenalizedMu => format!("P-MU, {common}, {penalty} penalty with fixed λ"),
+            Method::MuT => format!("MU-T, {common}, T = {t}"),
+            Method::Frozen => format!("frozen λ, {common}, {penalty} penalty, T = {t}"),
+        }
+    }
+}

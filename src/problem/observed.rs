@@ -1,0 +1,40 @@
+//! The data as one factor's update sees it.
+
+use std::ops::Range;
+
+use burn::tensor::Tensor;
+
+/// X and its weights as tensors, as one factor's update sees them.
+///
+/// # Shapes
+/// All n×m, or all m×n where H is the factor being updated.
+#[derive(Debug, Clone)]
+pub struct Observed {
+    /// The data.
+    pub x: Tensor<2>,
+    /// M: weights of the entries in updates and in the training divergence.
+    pub mask: Option<Tensor<2>>,
+    /// M': weights of the entries in a held-out outer error.
+    pub held_out: Option<Tensor<2>>,
+}
+
+impl Observed {
+    fn map(&self, f: impl Fn(&Tensor<2>) -> Tensor<2>) -> Self {
+        Self {
+            x: f(&self.x),
+            mask: self.mask.as_ref().map(&f),
+            held_out: self.held_out.as_ref().map(&f),
+        }
+    }
+
+    /// A block of rows.
+    pub(crate) fn rows(&self, rows: Range<usize>) -> Self {
+        let columns = self.x.dims()[1];
+        self.map(|tensor| tensor.clone().slice([rows.clone(), 0..columns]))
+    }
+
+    /// The same data as constants on the tape.
+    pub(crate) fn on_tape(&self) -> Self {
+        self.map(|tensor| tensor.clone().autodiff())
+    }
+}
