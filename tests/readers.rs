@@ -90,7 +90,7 @@ fn mat_files_are_read_compressed_or_not() {
     let other = mat_matrix("Other", &array![[7.0]], 6);
     let text = mat_matrix("names", &array![[65.0, 66.0]], 4);
     let get = |name: &str, elements: &[Vec<u8>]| read(folder.path(), name, &mat_file(elements));
-    assert_eq!(get("a.mat", &[x.clone()]).unwrap(), numbers());
+    assert_eq!(get("a.mat", std::slice::from_ref(&x)).unwrap(), numbers());
     assert_eq!(get("a.mat", &[compressed(&x)]).unwrap(), numbers());
     assert_eq!(get("a.mat", &[text.clone(), x.clone()]).unwrap(), numbers());
     let both = [other.clone(), compressed(&x)];
@@ -119,7 +119,10 @@ fn torn_and_lying_mat_files_are_refused() {
         let result = read(folder.path(), "a.mat", bytes);
         assert!(matches!(result, Err(Error::Mat { .. })), "{result:?}");
     };
-    for whole in [mat_file(&[x.clone()]), mat_file(&[compressed(&x)])] {
+    for whole in [
+        mat_file(std::slice::from_ref(&x)),
+        mat_file(&[compressed(&x)]),
+    ] {
         for cut in [0, 5, 127, 130, 140, whole.len() / 2, whole.len() - 1] {
             refused(&whole[..cut]);
         }
@@ -250,7 +253,7 @@ fn mutated_mat_files() {
     let x = mat_matrix("X", &numbers(), 6);
     let other = mat_matrix("Other", &array![[7.0]], 6);
     let seeds = vec![
-        mat_file(&[x.clone()]),
+        mat_file(std::slice::from_ref(&x)),
         mat_file(&[compressed(&x)]),
         mat_file(&[x, compressed(&other)]),
     ];
