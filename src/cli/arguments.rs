@@ -4,7 +4,9 @@ use std::convert::Infallible;
 use std::path::Path;
 use std::str::FromStr;
 
-use altbi::data::{Detect, Source, Table, TableOptions, read_matrix};
+use altbi::data::{
+    Detect, Source, Table, TableOptions, fingerprint, read_matrix, text_fingerprint,
+};
 use altbi::{
     Beta, Error, Exponent, Initial, LambdaStep, Method, Mode, Normalization, Precision, Problem,
     Result, divergence, penalty,
@@ -55,26 +57,36 @@ impl DataArguments {
         Ok(table)
     }
 
-    /// The checked problem of a table, with its weights.
-    pub fn problem(&self, table: &Table) -> Result<Problem> {
-        let given = self
-            .mask
-            .as_deref()
-            .map(|path| read_matrix(Path::new(path)));
-        let given = given.transpose()?;
+    /// The weights of a table's entries: given, implied by what is missing, or
+    /// both.
+    fn weights(&self, table: &Table) -> Result<Option<Array2<f64>>> {
+        let given = read_optional(self.mask.as_ref())?;
         let present = match self.missing {
             Missing::Mask => table.mask(),
             Missing::Error => None,
         };
-        let weights = match (given, present) {
+        Ok(match (given, present) {
             (Some(given), Some(present)) if given.dim() == present.dim() => Some(given * present),
             (Some(given), _) => Some(given),
             (None, present) => present,
-        };
-        match weights {
+        })
+    }
+
+    /// The checked problem of a table, with its weights.
+    pub fn problem(&self, table: &Table) -> Result<Problem> {
+        match self.weights(table)? {
             Some(weights) => Problem::masked(&table.values, &weights, self.dtype.into()),
             None => Problem::new(&table.values, self.dtype.into()),
         }
+    }
+
+    /// What tells this data, weights included, from any other.
+    pub fn fingerprint(&self, table: &Table) -> Result<String> {
+        let of_values = fingerprint(&table.values);
+        Ok(match self.weights(table)? {
+            Some(weights) => text_fingerprint(&(of_values + &fingerprint(&weights))),
+            None => of_values,
+        })
     }
 }
 

@@ -37,6 +37,10 @@ impl Solver {
         let drawn = Factors::start(problem, rank, initial, seed, &self.given)?;
         // Before λ is balanced: its scale is that of the factors the loop will see.
         let factors = self.normalized(drawn);
+        let factors = Factors {
+            w: settled(problem, "W", 0, &factors.w)?,
+            h: settled(problem, "H", 0, &factors.h)?,
+        };
         let lambda = self.initial_lambda(problem, &rule, &factors)?;
         let lambda = settled(problem, "λ", 0, &lambda)?;
         let mut state = State {

@@ -121,10 +121,15 @@ pub(super) enum Format {
 
 impl FitArguments {
     pub(super) fn solver_config(&self, truth: Option<&Benchmark>) -> Result<AltBiConfig> {
-        let of_w = read_optional(self.init_w.as_ref())?.map(|w| w.ncols());
-        let of_h = read_optional(self.init_h.as_ref())?.map(|h| h.nrows());
-        let of_truth = truth.map(|truth| truth.w.ncols());
-        let rank = self.rank.or(of_w).or(of_h).or(of_truth);
+        let rank = match self.rank {
+            Some(rank) => Some(rank),
+            None => {
+                let of_w = read_optional(self.init_w.as_ref())?.map(|w| w.ncols());
+                let of_h = read_optional(self.init_h.as_ref())?.map(|h| h.nrows());
+                let of_truth = truth.map(|truth| truth.w.ncols());
+                of_w.or(of_h).or(of_truth)
+            }
+        };
         if self.checkpoint_every == Some(0) {
             return Err(Error::Setting {
                 setting: "the number of iterations between checkpoints",

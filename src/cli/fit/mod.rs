@@ -6,7 +6,7 @@ mod summary;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use altbi::data::{Benchmark, Source, Table, demo, fingerprint, text_fingerprint};
+use altbi::data::{Benchmark, Source, Table, demo, text_fingerprint};
 use altbi::metrics::recovery;
 use altbi::report::{Labels, RunFolder, RunRecords, Summary};
 use altbi::{
@@ -109,7 +109,7 @@ impl<'a> Run<'a> {
         };
         let config = arguments.config_text(source.as_ref(), solver.rank);
         Ok(Self {
-            data_hash: fingerprint(&table.values),
+            data_hash: arguments.table.fingerprint(&table)?,
             arguments,
             folder,
             table,
@@ -122,7 +122,7 @@ impl<'a> Run<'a> {
     fn execute(&self, checkpoint: Option<Checkpoint>) -> Result<Ending> {
         let arguments = self.arguments;
         let problem = arguments.table.problem(&self.table)?;
-        let mut solver = self.solver()?;
+        let mut solver = self.solver(checkpoint.is_none())?;
         let mut checkpoints = Checkpoints::new(
             self.folder.clone(),
             &self.config,
@@ -178,8 +178,13 @@ impl<'a> Run<'a> {
         }
     }
 
-    fn solver(&self) -> Result<Solver> {
+    /// The solver; only a fresh run looks at the files it starts from.
+    fn solver(&self, fresh: bool) -> Result<Solver> {
         let arguments = self.arguments;
+        if !fresh {
+            let penalty = penalty::by_name(&arguments.penalty)?;
+            return Ok(self.solver.solver(arguments.divergence, penalty));
+        }
         let given = GivenFactors {
             w: read_optional(arguments.init_w.as_ref())?,
             h: read_optional(arguments.init_h.as_ref())?,
