@@ -204,13 +204,16 @@ impl Bunch {
     }
 }
 
+/// A longer bunch would not end, and its tape would not fit anywhere.
+const LONGEST: usize = 100_000;
+
 pub(crate) fn check_length(length: usize) -> Result<()> {
-    if length == 0 {
-        return Err(Error::Setting {
-            setting: "the bunch length T",
-            value: 0.0,
-            range: "at least 1",
-        });
+    if (1..=LONGEST).contains(&length) {
+        return Ok(());
     }
-    Ok(())
+    Err(Error::Setting {
+        setting: "the bunch length T",
+        value: length as f64,
+        range: "at least 1 and at most 100000",
+    })
 }

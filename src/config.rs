@@ -137,6 +137,9 @@ pub struct AltBiConfig {
     pub precision: Precision,
 }
 
+/// Beyond this, sums of squares are no longer finite.
+const LARGEST: f64 = 1e100;
+
 fn default_bunch() -> usize {
     4
 }
@@ -280,7 +283,7 @@ impl AltBiConfig {
     pub fn check(&self) -> Result<()> {
         check_length(self.bunch)?;
         self.lambda_step.check()?;
-        let not_negative = |value: f64| value >= 0.0 && value.is_finite();
+        let not_negative = |value: f64| (0.0..=LARGEST).contains(&value);
         let lambda = match self.lambda {
             LambdaStart::Auto => 0.0,
             LambdaStart::Value(value) => value,
@@ -296,7 +299,7 @@ impl AltBiConfig {
                 })
             }
         };
-        range(not_negative(lambda), "λ", lambda, "a finite number ≥ 0")?;
+        range(not_negative(lambda), "λ", lambda, "between 0 and 1e100")?;
         range(
             self.lambda_max > 0.0,
             "the largest λ",
@@ -307,7 +310,7 @@ impl AltBiConfig {
             not_negative(self.tolerance),
             "the tolerance",
             self.tolerance,
-            "a finite number ≥ 0",
+            "between 0 and 1e100",
         )?;
         range(
             self.max_iterations > 0,

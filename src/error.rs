@@ -117,7 +117,8 @@ pub enum Error {
     },
     /// Data in units that the floating-point type cannot work with.
     #[error(
-        "the largest entry of X is {largest:e}; in {precision} it must lie between {least:e} and {most:e}: scale X, or use f64"
+        "the largest entry of X is {largest:e}; in {precision} it must lie between {least:e} and {most:e}: scale X{}",
+        if *precision == "f32" { ", or use f64" } else { "" }
     )]
     Scale {
         /// The largest entry.
@@ -325,7 +326,9 @@ pub enum Error {
         found: usize,
     },
     /// A field of a table that is not a number.
-    #[error("{name}: line {line}, field {field}: '{text}' is not a number")]
+    #[error(
+        "{name}: line {line}, field {field}: '{text}' is not a number (words are names only in a whole first row or column; --header and --labels say what they are)"
+    )]
     NotANumber {
         /// The file.
         name: String,
@@ -363,6 +366,20 @@ pub enum Error {
         path: PathBuf,
         /// Why.
         reason: &'static str,
+    },
+    /// A run that is still to be finished.
+    #[error("{}: the run is not finished; altbi resume goes on with it", path.display())]
+    Unfinished {
+        /// The run folder.
+        path: PathBuf,
+    },
+    /// A run that would replace what it reads.
+    #[error("{} lies in {}, which --force would replace", input.display(), folder.display())]
+    InputInside {
+        /// The file that is read.
+        input: PathBuf,
+        /// The folder that is written.
+        folder: PathBuf,
     },
     /// A checkpoint that cannot be used.
     #[error("the checkpoint cannot be used: {0}")]

@@ -433,11 +433,14 @@ fn an_interrupt_ends_the_iteration_and_says_how_to_go_on() {
     let out = folder.path("run");
     let mut child = Command::new(env!("CARGO_BIN_EXE_altbi"))
         .args(["fit", "--tol", "0", "--max-iter", "100000", "--out", &out])
+        .args(["--checkpoint-every", "1"])
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    std::thread::sleep(std::time::Duration::from_millis(700));
+    while !Path::new(&out).join("checkpoint").exists() {
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
     let signal = Command::new("kill")
         .args(["-INT", &child.id().to_string()])
         .status();
@@ -616,9 +619,9 @@ fn tables_keep_their_names_and_missing_entries_are_left_out() {
     ];
     stdout(&altbi(&run));
     let read = |name: &str| std::fs::read_to_string(format!("{out}/{name}")).unwrap();
-    assert!(read("W.csv").contains("\nbeta,"), "{}", read("W.csv"));
+    assert!(read("W.csv").contains("\n\"beta\","), "{}", read("W.csv"));
     assert!(
-        read("H.csv").starts_with(",s 1,s2,s3\ncomponent 1,"),
+        read("H.csv").starts_with("\"\",\"s 1\",\"s2\",\"s3\"\n\"component 1\","),
         "{}",
         read("H.csv")
     );
@@ -649,8 +652,10 @@ fn tables_keep_their_names_and_missing_entries_are_left_out() {
         .unwrap();
     assert!(child.wait().unwrap().success());
     assert_eq!(results(&piped), results(&out));
-    let again = folder.path("again");
-    let config = format!("{piped}/config.toml");
+    // Also when the folder has moved.
+    let (again, moved) = (folder.path("again"), folder.path("moved"));
+    std::fs::rename(&piped, &moved).unwrap();
+    let config = format!("{moved}/config.toml");
     stdout(&altbi(&[
         "fit", "--config", &config, "--quiet", "--out", &again,
     ]));
@@ -787,34 +792,102 @@ fn force_replaces_runs_and_nothing_else() {
         assert!(text.contains("not a run folder"), "{text}");
     }
     assert!(Path::new(&precious).join("thesis.txt").exists());
+    // What a run reads, it does not replace.
+    let data = folder.npy("x.npy", &matrix(9, 7, 0.3));
+    let run = folder.path("run");
+    stdout(&altbi(&[
+        "fit", &data, "--rank", "2", "--quiet", "--out", &run,
+    ]));
+    let (w, before) = (format!("{run}/W.npy"), results(&run));
+    let output = altbi(&[
+        "fit", &data, "--rank", "2", "--init-w", &w, "--out", &run, "--force",
+    ]);
+    assert_eq!(output.status.code(), Some(2));
+    let text = String::from_utf8(output.stderr).unwrap();
+    assert!(text.contains("which --force would replace"), "{text}");
+    assert_eq!(results(&run), before);
+
     let below = folder.text("other", b"x") + "/run";
     let output = altbi(&["fit", "--out", &below]);
     assert_eq!(output.status.code(), Some(2));
 }
 
-/// A disk of 100 kB, if this machine lets us have one.
+/// Small disks, if this machine lets us have some: too small for the results, and
+/// large enough for them but not for the report.
 #[cfg(target_os = "linux")]
 #[test]
-fn a_full_disk_leaves_nothing_behind() {
+fn a_full_disk_leaves_nothing_behind_or_everything_that_counts() {
     let folder = Folder::new();
-    let disk = folder.path("disk");
-    std::fs::create_dir(&disk).unwrap();
-    let mounted = Command::new("mount")
-        .args(["-t", "tmpfs", "-o", "size=100k", "tmpfs", &disk])
-        .output();
-    if !mounted.is_ok_and(|output| output.status.success()) {
-        eprintln!("skipped: a small disk cannot be mounted here");
-        return;
+    for (size, code) in [("40k", 2), ("100k", 1)] {
+        let disk = folder.path(size);
+        std::fs::create_dir(&disk).unwrap();
+        let mounted = Command::new("mount")
+            .args(["-t", "tmpfs", "-o", &format!("size={size}"), "tmpfs", &disk])
+            .output();
+        if !mounted.is_ok_and(|output| output.status.success()) {
+            eprintln!("skipped: a small disk cannot be mounted here");
+            return;
+        }
+        let out = format!("{disk}/run");
+        let output = altbi(&["fit", "--max-iter", "3", "--quiet", "--out", &out]);
+        let left = std::fs::read_dir(&disk).unwrap().count();
+        let kept = ["W.npy", "H.npy", "lambda.npy", "summary.json"]
+            .iter()
+            .all(|name| Path::new(&out).join(name).exists());
+        let unmounted = Command::new("umount").arg(&disk).status();
+        assert!(unmounted.unwrap().success());
+        let text = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(code), "{text}");
+        assert!(text.contains("cannot write"), "{text}");
+        assert_eq!((left, kept), if code == 2 { (0, false) } else { (1, true) });
     }
-    let out = format!("{disk}/run");
-    let output = altbi(&["fit", "--max-iter", "3", "--quiet", "--out", &out]);
-    let left = std::fs::read_dir(&disk).unwrap().count();
-    let unmounted = Command::new("umount").arg(&disk).status();
-    assert!(unmounted.unwrap().success());
-    let text = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(output.status.code(), Some(2), "{text}");
-    assert!(text.contains("cannot write"), "{text}");
-    assert_eq!(left, 0, "{text}");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn full_and_closed_outputs_are_not_panics() {
+    for (command, code) in [
+        ("fit --max-iter 3 --json > /dev/full", 2),
+        ("fit --max-iter 3 > /dev/full", 2),
+        ("fit none.npy --rank 2 2> /dev/full", 2),
+        ("fit --max-iter 3 --quiet 2> /dev/full", 0),
+    ] {
+        let line = format!("{} {command}", env!("CARGO_BIN_EXE_altbi"));
+        let output = Command::new("sh").args(["-c", &line]).output().unwrap();
+        assert_eq!(output.status.code(), Some(code), "{command}: {output:?}");
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn a_hang_up_does_not_end_a_run_under_nohup() {
+    let folder = Folder::new();
+    let out = folder.path("run");
+    let mut child = Command::new("nohup")
+        .arg(env!("CARGO_BIN_EXE_altbi"))
+        .args([
+            "fit",
+            "--tol",
+            "0",
+            "--max-iter",
+            "300",
+            "--checkpoint-every",
+            "1",
+        ])
+        .args(["--quiet", "--out", &out])
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    while !Path::new(&out).join("checkpoint").exists() {
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    let signal = Command::new("kill")
+        .args(["-HUP", &child.id().to_string()])
+        .status();
+    assert!(signal.unwrap().success());
+    assert!(child.wait().unwrap().success());
 }
 
 #[cfg(unix)]

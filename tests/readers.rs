@@ -111,6 +111,77 @@ fn mat_files_are_read_compressed_or_not() {
     assert!(matches!(empty, Err(Error::Mat { .. })));
 }
 
+/// A matrix of another class, its numbers stored as `kind`.
+fn mat_of_class(class: u32, kind: u32, values: &[u8]) -> Vec<u8> {
+    let flags = [class.to_le_bytes(), 0u32.to_le_bytes()].concat();
+    let dimensions: Vec<u8> = [1i32, 2].iter().flat_map(|d| d.to_le_bytes()).collect();
+    // A name of one letter is a small element: length and type in one word.
+    let name = [&(1u32 << 16 | 1).to_le_bytes()[..], b"X\0\0\0"].concat();
+    let parts = [
+        element(6, &flags),
+        element(5, &dimensions),
+        name,
+        element(kind, values),
+    ];
+    mat_file(&[element(14, &parts.concat())])
+}
+
+#[test]
+fn every_class_of_numbers_is_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let cases: [(u32, u32, Vec<u8>); 11] = [
+        (
+            6,
+            9,
+            [3f64, 7.0].iter().flat_map(|v| v.to_le_bytes()).collect(),
+        ),
+        (
+            7,
+            7,
+            [3f32, 7.0].iter().flat_map(|v| v.to_le_bytes()).collect(),
+        ),
+        (8, 1, vec![3, 7]),
+        (9, 2, vec![3, 7]),
+        (
+            10,
+            3,
+            [3i16, 7].iter().flat_map(|v| v.to_le_bytes()).collect(),
+        ),
+        (
+            11,
+            4,
+            [3u16, 7].iter().flat_map(|v| v.to_le_bytes()).collect(),
+        ),
+        (
+            12,
+            5,
+            [3i32, 7].iter().flat_map(|v| v.to_le_bytes()).collect(),
+        ),
+        (
+            13,
+            6,
+            [3u32, 7].iter().flat_map(|v| v.to_le_bytes()).collect(),
+        ),
+        (
+            14,
+            12,
+            [3i64, 7].iter().flat_map(|v| v.to_le_bytes()).collect(),
+        ),
+        (
+            15,
+            13,
+            [3u64, 7].iter().flat_map(|v| v.to_le_bytes()).collect(),
+        ),
+        // Doubles that happen to be small are stored in bytes.
+        (6, 2, vec![3, 7]),
+    ];
+    for (class, kind, values) in cases {
+        let file = mat_of_class(class, kind, &values);
+        let got = read(folder.path(), "a.mat", &file).unwrap();
+        assert_eq!(got, array![[3.0, 7.0]], "class {class}");
+    }
+}
+
 #[test]
 fn torn_and_lying_mat_files_are_refused() {
     let folder = tempfile::tempdir().unwrap();

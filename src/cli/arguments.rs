@@ -47,20 +47,26 @@ pub enum Missing {
 impl DataArguments {
     /// Reads the data; missing entries only where they are allowed.
     pub fn read(&self, source: &Source) -> Result<Table> {
-        let table = source.read(TableOptions {
-            header: self.header.into(),
-            labels: self.labels.into(),
-        })?;
+        let table = source.read(self.options())?;
         if self.missing == Missing::Error && self.mask.is_none() {
             table.check_complete()?;
         }
         Ok(table)
     }
 
+    fn options(&self) -> TableOptions {
+        TableOptions {
+            header: self.header.into(),
+            labels: self.labels.into(),
+        }
+    }
+
     /// The weights of a table's entries: given, implied by what is missing, or
     /// both.
     fn weights(&self, table: &Table) -> Result<Option<Array2<f64>>> {
-        let given = read_optional(self.mask.as_ref())?;
+        let mask = self.mask.as_deref().map(Source::from);
+        let given = mask.map(|mask| mask.read(self.options())).transpose()?;
+        let given = given.map(|table| table.values);
         let present = match self.missing {
             Missing::Mask => table.mask(),
             Missing::Error => None,

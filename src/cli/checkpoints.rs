@@ -9,21 +9,22 @@ use std::time::{Duration, Instant};
 use altbi::report::RunFolder;
 use altbi::{Checkpoint, Error, Observer, Record, Result, Signal, State, ToMatrix};
 use ndarray::Array2;
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::flag::{register, register_conditional_shutdown};
 
 /// Work between two checkpoints where nothing else is said.
 const INTERVAL: Duration = Duration::from_secs(10);
 
-/// A flag that Ctrl-C (or a polite kill) raises; a second one ends the program
-/// at once.
-pub fn interruption() -> Arc<AtomicBool> {
+/// A flag that Ctrl-C or a polite kill raises; a second one ends the program at
+/// once. A hang-up is left alone, so that `nohup` protects a run.
+fn interruption() -> Arc<AtomicBool> {
     let flag = Arc::new(AtomicBool::new(false));
-    let raised = flag.clone();
-    // Without a handler the run can still be killed: its last checkpoint stays.
-    let _ = ctrlc::set_handler(move || {
-        if raised.swap(true, Ordering::SeqCst) {
-            std::process::exit(130);
-        }
-    });
+    for signal in [SIGINT, SIGTERM] {
+        // In this order: the second signal finds the flag raised. Without a handler
+        // the run can still be killed, and its last checkpoint stays.
+        let _ = register_conditional_shutdown(signal, 130, flag.clone());
+        let _ = register(signal, flag.clone());
+    }
     flag
 }
 

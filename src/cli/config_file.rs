@@ -12,8 +12,7 @@ use clap::{ArgAction, Args, Command, FromArgMatches};
 
 use super::fit::FitArguments;
 
-/// Flags of `fit` that tell where and how to write, not what to compute; a
-/// configuration file may hold them, but a run does not write them into its own.
+/// The key of the one argument without a flag.
 const POSITIONAL: &str = "data";
 
 /// Reads `fit`'s arguments from a file, under the flags that were typed.
@@ -48,11 +47,16 @@ pub fn parse(text: &str, path: &Path, typed: &[OsString]) -> Result<FitArguments
         .as_ref()
         .is_ok_and(|matches| matches.contains_id(POSITIONAL));
     let mut flags: Vec<OsString> = Vec::new();
+    let mut data: Option<OsString> = None;
+    let folder = path.parent().unwrap_or(Path::new(""));
     for (key, value) in &table {
         let flag = command
             .get_arguments()
             .find(|argument| argument.get_long() == Some(key));
         let text = match value {
+            toml::Value::String(text) if is_file(key, text) => {
+                folder.join(text).to_string_lossy().into_owned()
+            }
             toml::Value::String(text) => text.clone(),
             toml::Value::Array(_) | toml::Value::Table(_) => {
                 return Err(wrong(format!("'{key}' must be a single value")));
@@ -60,27 +64,40 @@ pub fn parse(text: &str, path: &Path, typed: &[OsString]) -> Result<FitArguments
             other => other.to_string(),
         };
         match flag {
+            Some(_) if key == "config" => {
+                return Err(wrong("a configuration cannot name another one".into()));
+            }
             Some(flag) if matches!(flag.get_action(), ArgAction::SetTrue) => match value {
                 toml::Value::Boolean(true) => flags.push(format!("--{key}").into()),
                 toml::Value::Boolean(false) => {}
                 _ => return Err(wrong(format!("'{key}' must be true or false"))),
             },
             Some(_) => flags.push(format!("--{key}={text}").into()),
-            None if key == POSITIONAL => {
-                if !typed_data {
-                    flags.push(text.into());
-                }
-            }
+            None if key == POSITIONAL => data = Some(text.into()),
             None => return Err(wrong(unknown_key(key, &command))),
         }
     }
     flags.extend(typed.iter().cloned());
+    if let Some(data) = data.filter(|_| !typed_data) {
+        // Whatever it is called, it is not a flag.
+        flags.extend(["--".into(), data]);
+    }
     let matches = command
         .no_binary_name(true)
         .args_override_self(true)
         .try_get_matches_from(flags)
         .map_err(|error| wrong(one_line(&error.to_string())))?;
     FitArguments::from_arg_matches(&matches).map_err(|error| wrong(one_line(&error.to_string())))
+}
+
+/// Whether a value names a file, which then lies relative to the configuration.
+fn is_file(key: &str, text: &str) -> bool {
+    match key {
+        "data" => text != "-",
+        "mask" | "init-w" | "init-h" => true,
+        "lambda" => text != "auto" && text.parse::<f64>().is_err(),
+        _ => false,
+    }
 }
 
 /// clap's message without its usage lines.

@@ -85,7 +85,7 @@ fn exit_code(result: Result<Ending>) -> ExitCode {
         Ok(Ending::CheckFailed) => ExitCode::from(1),
         Ok(Ending::Interrupted) => ExitCode::from(130),
         Err(error) => {
-            eprintln!("error: {error}");
+            output::complain(format!("error: {error}"));
             ExitCode::from(2)
         }
     }

@@ -1,20 +1,23 @@
-//! Standard output that may be closed by whoever reads it.
+//! Standard output and standard error, which may be closed by whoever reads them.
 
 use std::io::{ErrorKind, Write};
 
-/// Prints a line. A reader that has gone away (`altbi … | head`) is no error.
-///
-/// # Panics
-/// If standard output fails otherwise, as `println!` does.
+/// Prints a line. A reader that has gone away (`altbi … | head`) is no error; a
+/// disk that is full is one, and ends the program with exit code 2.
 pub fn say(line: impl AsRef<str>) {
     let mut output = std::io::stdout().lock();
     let written = writeln!(output, "{}", line.as_ref()).and_then(|()| output.flush());
-    if let Err(error) = written {
-        assert!(
-            error.kind() == ErrorKind::BrokenPipe,
-            "standard output: {error}"
-        );
+    if let Err(error) = written
+        && error.kind() != ErrorKind::BrokenPipe
+    {
+        complain(format!("error: cannot write to standard output: {error}"));
+        std::process::exit(2);
     }
+}
+
+/// Prints a line to standard error; where even that fails, nobody is listening.
+pub fn complain(line: impl AsRef<str>) {
+    let _ = writeln!(std::io::stderr().lock(), "{}", line.as_ref());
 }
 
 /// A value as JSON text.

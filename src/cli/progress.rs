@@ -6,6 +6,8 @@ use std::time::{Duration, Instant};
 use altbi::{Observer, Record, Signal, State};
 use indicatif::{ProgressBar, ProgressStyle};
 
+use super::output::complain;
+
 /// Time between two plain lines.
 const INTERVAL: Duration = Duration::from_secs(3);
 
@@ -54,7 +56,9 @@ impl Observer for Progress {
                 if last.elapsed() >= INTERVAL {
                     *last = Instant::now();
                     let (iteration, seconds) = (record.iteration, record.seconds);
-                    eprintln!("iteration {iteration} of at most {of}: {numbers}, {seconds:.0} s");
+                    complain(format!(
+                        "iteration {iteration} of at most {of}: {numbers}, {seconds:.0} s"
+                    ));
                 }
             }
         }

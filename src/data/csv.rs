@@ -4,16 +4,20 @@ use std::io::Read;
 
 use ndarray::Array2;
 
-use super::table::{Table, TableOptions};
+use super::table::{Detect, Table, TableOptions};
 use crate::error::{Error, Result};
 
 /// Reads a table whose fields are separated by `delimiter`.
 ///
-/// Lines that begin with `#` are comments. A first row with a word in it
-/// (outside the column of labels) is a header; a first column whose first entry
-/// below the header is a word is a column of labels; either can be forced. A
-/// header may be one field short, as R writes it. Empty fields, `NA` and `NaN`
-/// are missing: they become NaN.
+/// Lines that begin with `#` are comments. What is a header and what are labels is
+/// decided by words (fields that are neither numbers nor missing):
+///
+/// - a first column of words below the first row holds labels;
+/// - a first row of words (beyond a column of labels) is a header, and so is one
+///   with an empty corner or one field short, as pandas and R write them;
+/// - a mixture is an error, not a guess: the options say what it is.
+///
+/// Empty fields, `NA` and `NaN` are missing: they become NaN.
 pub(super) fn read_separated(
     input: impl Read,
     name: &str,
@@ -42,93 +46,163 @@ pub(super) fn read_separated(
     let Some(first) = next()? else {
         return Ok(Table::from(Array2::zeros((0, 0))));
     };
-    let second = next()?;
-
-    // The second row is data in any case; it tells about the first column.
-    let sample = second.as_ref().unwrap_or(&first);
-    let labelled = options.labels.decide(|| sample.get(0).is_some_and(is_word));
-    let skipped = usize::from(labelled);
-    let headed = options
-        .header
-        .decide(|| first.iter().skip(skipped).any(is_word));
-
-    let mut columns = sample.len();
+    // The first column waits as text until it is clear what it is.
+    let mut body = Body {
+        name,
+        columns: None,
+        first_column: Vec::new(),
+        rest: Vec::new(),
+    };
+    while let Some(record) = next()? {
+        body.push(&record)?;
+    }
+    let columns = body.columns.unwrap_or(first.len());
+    let short = first.len() + 1 == columns;
+    if !short && first.len() != columns {
+        return Err(Error::RaggedTable {
+            name: name.into(),
+            line: body.first_line(),
+            expected: first.len(),
+            found: columns,
+        });
+    }
+    let corner = columns > 1 && first[0].is_empty() && first.iter().skip(1).all(|f| !f.is_empty());
+    let framed = (short || corner) && !body.first_column.is_empty();
+    let labelled = match options.labels {
+        Detect::Yes => true,
+        Detect::No => false,
+        Detect::Auto => framed || body.is_labelled(&first)?,
+    };
+    let headed = match options.header {
+        Detect::Yes => true,
+        Detect::No => false,
+        Detect::Auto => framed || is_header(name, &first, usize::from(labelled))?,
+    };
     let column_labels = headed.then(|| {
-        // R leaves out the corner, and then the header is one field short.
-        let corner = usize::from(labelled && first.len() == columns);
+        let corner = usize::from(labelled && !short);
         first.iter().skip(corner).map(String::from).collect()
     });
-    if headed && second.is_none() {
-        columns = first.len();
-    }
-    let mut parser = Rows {
-        name,
-        columns,
-        skipped,
-        values: Vec::new(),
-        labels: Vec::new(),
-    };
     if !headed {
-        parser.columns = first.len();
-        parser.push(&first)?;
-    } else if let Some(labels) = &column_labels {
-        let labels: &Vec<String> = labels;
-        if second.is_some() && labels.len() + skipped != columns {
-            return Err(Error::RaggedTable {
-                name: name.into(),
-                line: line(sample),
-                expected: first.len(),
-                found: columns,
-            });
-        }
+        body.prepend(&first)?;
     }
-    if let Some(second) = &second {
-        parser.push(second)?;
-    }
-    while let Some(record) = next()? {
-        parser.push(&record)?;
-    }
-    let width = parser.columns - skipped.min(parser.columns);
-    let rows = parser.values.len().checked_div(width).unwrap_or(0);
-    let values = Array2::from_shape_vec((rows, width), parser.values)
-        .expect("every row has as many fields as the first");
-    Ok(Table {
-        values,
-        row_labels: labelled.then_some(parser.labels),
-        column_labels,
-    })
+    body.table(columns, labelled, column_labels)
 }
 
-struct Rows<'a> {
+/// Whether the first row names the columns beyond the labels.
+fn is_header(name: &str, first: &csv::StringRecord, labels: usize) -> Result<bool> {
+    let fields = || first.iter().enumerate().skip(labels);
+    let word = fields().find(|(_, field)| is_word(field));
+    let value = fields().find(|(_, field)| !is_word(field) && !field.is_empty());
+    match (word, value) {
+        (None, _) => Ok(false),
+        (Some(_), None) => Ok(true),
+        (Some((index, text)), Some(_)) => Err(not_a_number(name, line(first), index, text)),
+    }
+}
+
+/// The rows below the first.
+struct Body<'a> {
     name: &'a str,
-    columns: usize,
-    skipped: usize,
-    values: Vec<f64>,
-    labels: Vec<String>,
+    columns: Option<usize>,
+    /// Line and text of the first field of each row.
+    first_column: Vec<(u64, String)>,
+    /// All other fields, as numbers.
+    rest: Vec<f64>,
 }
 
-impl Rows<'_> {
+impl Body<'_> {
     fn push(&mut self, record: &csv::StringRecord) -> Result<()> {
-        if record.len() != self.columns {
+        let columns = *self.columns.get_or_insert(record.len());
+        if record.len() != columns {
             return Err(Error::RaggedTable {
                 name: self.name.into(),
                 line: line(record),
-                expected: self.columns,
+                expected: columns,
                 found: record.len(),
             });
         }
-        let label = record.iter().take(self.skipped).map(String::from);
-        self.labels.extend(label);
-        for (index, field) in record.iter().enumerate().skip(self.skipped) {
-            let value = number(field).ok_or_else(|| Error::NotANumber {
-                name: self.name.into(),
-                line: line(record),
-                field: index + 1,
-                text: field.into(),
-            })?;
-            self.values.push(value);
-        }
+        self.first_column.push((line(record), record[0].into()));
+        self.rest.extend(self.numbers(record)?);
         Ok(())
+    }
+
+    /// The fields beyond the first.
+    fn numbers(&self, record: &csv::StringRecord) -> Result<Vec<f64>> {
+        let fields = record.iter().enumerate().skip(1);
+        fields
+            .map(|(index, text)| {
+                number(text).ok_or_else(|| not_a_number(self.name, line(record), index, text))
+            })
+            .collect()
+    }
+
+    fn first_line(&self) -> u64 {
+        self.first_column.first().map_or(1, |(line, _)| *line)
+    }
+
+    /// Whether the first column holds words: all of it, or none of it.
+    fn is_labelled(&self, first: &csv::StringRecord) -> Result<bool> {
+        if self.first_column.is_empty() {
+            // A single row: a word, and numbers behind it.
+            let numbers = first.iter().skip(1).any(|field| !is_word(field));
+            return Ok(numbers && is_word(&first[0]));
+        }
+        let word = self.first_column.iter().find(|(_, text)| is_word(text));
+        match word {
+            None => Ok(false),
+            Some(_) if self.first_column.iter().all(|(_, text)| is_word(text)) => {
+                // A table of words alone has nothing to label.
+                Ok(self.columns.is_some_and(|columns| columns > 1))
+            }
+            Some((line, text)) => Err(not_a_number(self.name, *line, 0, text)),
+        }
+    }
+
+    fn prepend(&mut self, first: &csv::StringRecord) -> Result<()> {
+        let numbers = self.numbers(first)?;
+        self.rest.splice(0..0, numbers);
+        self.first_column.insert(0, (line(first), first[0].into()));
+        Ok(())
+    }
+
+    fn table(
+        self,
+        columns: usize,
+        labelled: bool,
+        column_labels: Option<Vec<String>>,
+    ) -> Result<Table> {
+        let rows = self.first_column.len();
+        let behind = columns - 1;
+        if labelled {
+            let values = Array2::from_shape_vec((rows, behind), self.rest);
+            let labels = self.first_column.into_iter().map(|(_, text)| text);
+            return Ok(Table {
+                values: values.expect("every row has as many fields"),
+                row_labels: Some(labels.collect()),
+                column_labels,
+            });
+        }
+        let mut values = Vec::with_capacity(rows * columns);
+        for (row, (line, text)) in self.first_column.iter().enumerate() {
+            let first = number(text).ok_or_else(|| not_a_number(self.name, *line, 0, text))?;
+            values.push(first);
+            values.extend(&self.rest[row * behind..(row + 1) * behind]);
+        }
+        let values = Array2::from_shape_vec((rows, columns), values);
+        Ok(Table {
+            values: values.expect("every row has as many fields"),
+            row_labels: None,
+            column_labels,
+        })
+    }
+}
+
+fn not_a_number(name: &str, line: u64, index: usize, text: &str) -> Error {
+    Error::NotANumber {
+        name: name.into(),
+        line,
+        field: index + 1,
+        text: text.into(),
     }
 }
 
@@ -141,7 +215,9 @@ fn number(field: &str) -> Option<f64> {
     if field.is_empty() || field.eq_ignore_ascii_case("na") {
         return Some(f64::NAN);
     }
-    field.parse().ok()
+    let value: f64 = field.parse().ok()?;
+    // "-nan" is as missing as "nan", to the bit.
+    Some(if value.is_nan() { f64::NAN } else { value })
 }
 
 fn is_word(field: &str) -> bool {
@@ -164,7 +240,6 @@ fn csv_error(name: &str, error: csv::Error) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::data::Detect;
     use ndarray::array;
 
     fn read_with(text: &[u8], options: TableOptions) -> Result<Table> {
@@ -231,6 +306,31 @@ mod tests {
     }
 
     #[test]
+    fn a_typo_is_a_mistake_and_not_a_header_or_a_label() {
+        for (text, line, field) in [
+            ("1,2,3x\n4,5,6\n7,8,1\n", 1, 3),
+            ("1,2,3\n3x,4,5\n5,6,1\n", 2, 1),
+            ("X,5,6\n1,7,8\n2,9,1\n", 1, 1),
+            ("a,b,c\n1,2,3\nx,4,5\n", 3, 1),
+        ] {
+            let found = read(text.as_bytes());
+            assert!(
+                matches!(found, Err(Error::NotANumber { line: l, field: f, .. }) if (l, f) == (line, field)),
+                "{text}: {found:?}"
+            );
+        }
+        // What pandas writes, numbers for names and all.
+        let pandas = read(b",0,1,2\n0,5,6,7\n1,8,9,1\n").unwrap();
+        assert_eq!(pandas.values, array![[5.0, 6.0, 7.0], [8.0, 9.0, 1.0]]);
+        assert_eq!(names(&pandas.row_labels), ["0", "1"]);
+        // A name above a single column.
+        let column = read(b"lambda\n0.5\n0.25\n").unwrap();
+        assert_eq!(column.values, array![[0.5], [0.25]]);
+        let sign = read(b"1,-nan\n2,3\n").unwrap();
+        assert!(sign.values[[0, 1]].is_sign_positive());
+    }
+
+    #[test]
     fn detection_can_be_overruled() {
         let forced = TableOptions {
             header: Detect::Yes,
@@ -246,11 +346,7 @@ mod tests {
         };
         assert!(matches!(
             read_with(b"a,b\n1,2\n", none),
-            Err(Error::NotANumber {
-                line: 1,
-                field: 1,
-                ..
-            })
+            Err(Error::NotANumber { line: 1, .. })
         ));
         let only_header = read(b"a,b\n").unwrap();
         assert_eq!(only_header.values.nrows(), 0);

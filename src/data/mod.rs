@@ -52,7 +52,7 @@ impl From<&str> for Source {
             return Self::StandardInput;
         }
         match text.rsplit_once(':') {
-            Some((path, name)) if path.ends_with(".mat") => Self::File {
+            Some((path, name)) if path.to_ascii_lowercase().ends_with(".mat") => Self::File {
                 path: path.into(),
                 variable: Some(name.into()),
             },
@@ -165,6 +165,8 @@ pub fn fingerprint(matrix: &Array2<f64>) -> String {
         hasher.update((*length as u64).to_le_bytes());
     }
     for entry in matrix {
+        // One missing entry is like another.
+        let entry = if entry.is_nan() { f64::NAN } else { *entry };
         hasher.update(entry.to_le_bytes());
     }
     hexadecimal(&hasher.finalize())

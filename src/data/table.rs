@@ -47,10 +47,12 @@ impl Table {
     }
 
     /// As comma-separated text with the names, in the shortest digits that read
-    /// back the same; missing entries are NA.
+    /// back the same; missing entries are NaN.
     pub fn to_csv(&self) -> String {
         let mut writer = csv::WriterBuilder::new()
             .flexible(true)
+            // A label that begins with # would be read as a comment.
+            .quote_style(csv::QuoteStyle::NonNumeric)
             .from_writer(Vec::new());
         let fits = "memory does not fail";
         let rows = self.row_labels.as_ref();
@@ -63,7 +65,7 @@ impl Table {
             let label = rows.map(|labels| labels[i].clone());
             let numbers = row.iter().map(|value| {
                 if value.is_nan() {
-                    "NA".into()
+                    "NaN".into()
                 } else {
                     // Debug writes 4e-181 where Display writes 180 zeros.
                     format!("{value:?}")
@@ -94,16 +96,6 @@ pub enum Detect {
     Yes,
     /// It has not.
     No,
-}
-
-impl Detect {
-    pub(super) fn decide(self, look: impl FnOnce() -> bool) -> bool {
-        match self {
-            Self::Auto => look(),
-            Self::Yes => true,
-            Self::No => false,
-        }
-    }
 }
 
 /// How a .csv or .tsv file is read.

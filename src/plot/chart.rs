@@ -38,6 +38,8 @@ pub struct Series {
     pub points: Vec<(f64, f64)>,
     /// Line, points or bars.
     pub mark: Mark,
+    /// Numbers to show on hover in place of y, one per point.
+    pub values: Option<Vec<f64>>,
 }
 
 impl Series {
@@ -47,6 +49,7 @@ impl Series {
             name: name.into(),
             points,
             mark: Mark::Line,
+            values: None,
         }
     }
 
@@ -56,6 +59,7 @@ impl Series {
             name: name.into(),
             points,
             mark: Mark::Points,
+            values: None,
         }
     }
 
@@ -65,6 +69,7 @@ impl Series {
             name: name.into(),
             points,
             mark: Mark::Bars,
+            values: None,
         }
     }
 }
@@ -153,10 +158,13 @@ impl Chart {
         }
     }
 
-    /// What can be drawn of a series, in axis coordinates, with the original y.
+    /// What can be drawn of a series, in axis coordinates, with the number to show.
     fn drawable<'a>(&'a self, series: &'a Series) -> impl Iterator<Item = (f64, f64, f64)> + 'a {
-        let placed = |&(x, y): &(f64, f64)| Some((x, self.position(y)?, y));
-        series.points.iter().filter_map(placed)
+        let placed = |(index, &(x, y)): (usize, &(f64, f64))| {
+            let value = series.values.as_ref().map_or(y, |values| values[index]);
+            Some((x, self.position(y)?, value))
+        };
+        series.points.iter().enumerate().filter_map(placed)
     }
 
     fn ranges(&self) -> (Range<f64>, Range<f64>) {
@@ -223,7 +231,7 @@ impl Chart {
             .axis_desc_style(font())
             .x_desc(&self.x_label)
             .y_desc(&self.y_label)
-            .x_labels(if self.ticks.is_some() { 12 } else { 8 })
+            .x_labels(if self.ticks.is_some() { 30 } else { 8 })
             .y_labels(6)
             .x_label_formatter(&x_text)
             .y_label_formatter(&y_text)
@@ -262,8 +270,11 @@ impl Chart {
         let colour = series(index);
         let points = self.drawable(data).map(|(x, y, _)| (x, y));
         let drawn = match data.mark {
-            Mark::Line => chart.draw_series(LineSeries::new(points, colour.stroke_width(2)))?,
-            Mark::Points => chart
+            Mark::Line if data.points.len() > 1 => {
+                chart.draw_series(LineSeries::new(points, colour.stroke_width(2)))?
+            }
+            // A line of one point would not be seen.
+            Mark::Line | Mark::Points => chart
                 .draw_series(points.map(|point| Circle::new(point, 2, colour.mix(0.6).filled())))?,
             Mark::Bars => {
                 let bars = |s: &&Series| s.mark == Mark::Bars;
@@ -318,10 +329,10 @@ impl Chart {
 
 /// A range with some air, and never empty.
 fn padded((low, high): (f64, f64), share: f64) -> Range<f64> {
-    if !(low.is_finite() && high.is_finite()) {
+    let width = high - low;
+    if !(low.is_finite() && high.is_finite() && (2.0 * width).is_finite()) {
         return 0.0..1.0;
     }
-    let width = high - low;
     if width <= f64::EPSILON * high.abs().max(low.abs()) {
         let half = if high == 0.0 { 0.5 } else { high.abs() / 2.0 };
         return low - half..high + half;
@@ -330,9 +341,10 @@ fn padded((low, high): (f64, f64), share: f64) -> Range<f64> {
 }
 
 /// A number in few characters.
-fn short(value: f64) -> String {
+pub(crate) fn short(value: f64) -> String {
     let size = value.abs();
-    if value == 0.0 {
+    // Axes count from a tick that rounding moved off zero.
+    if size < 1e-15 {
         "0".into()
     } else if (1e-3..1e5).contains(&size) {
         let digits = (3.0 - size.log10().floor()).clamp(0.0, 6.0) as usize;

@@ -9,6 +9,6 @@ mod chart;
 mod heat_map;
 pub mod theme;
 
-pub(crate) use chart::escape;
 pub use chart::{Chart, Mark, Scale, Series};
+pub(crate) use chart::{escape, short};
 pub use heat_map::HeatMap;

@@ -3,7 +3,7 @@
 use ndarray::{Array2, ArrayView1, Axis};
 
 use super::RunRecords;
-use crate::plot::{Chart, HeatMap, Scale, Series};
+use crate::plot::{Chart, HeatMap, Scale, Series, short};
 use crate::solver::Record;
 
 /// A named picture with a sentence about it.
@@ -107,8 +107,6 @@ fn lambda_histogram(run: &RunRecords) -> Figure {
     all.sort_by(f64::total_cmp);
     let most = all[(all.len() - 1) * 98 / 100];
     let most = if most > 0.0 { most } else { all[all.len() - 1] };
-    // Three digits, so that the names of the bins stay apart.
-    let digits = (2.0 - most.log10().floor()).clamp(0.0, 6.0) as usize;
     let bins = |values: &Array2<f64>| {
         let mut counts = [0usize; BINS];
         for value in values {
@@ -118,8 +116,17 @@ fn lambda_histogram(run: &RunRecords) -> Figure {
         let point = |(bin, count): (usize, &usize)| (bin as f64, *count as f64);
         counts.iter().enumerate().map(point).collect::<Vec<_>>()
     };
+    // Every fourth bin is named; more names would run into each other.
+    let named = |bin: usize| bin % 4 == 1;
+    let middle = |bin: usize| short((bin as f64 + 0.5) * most / BINS as f64);
     let ticks = (0..BINS)
-        .map(|bin| format!("{:.1$}", (bin as f64 + 0.5) * most / BINS as f64, digits))
+        .map(|bin| {
+            if named(bin) {
+                middle(bin)
+            } else {
+                String::new()
+            }
+        })
         .collect();
     let chart = Chart::new("λ", "rows", Scale::Linear)
         .with(Series::bars("at the start", bins(&run.lambda_start)))
@@ -236,7 +243,9 @@ fn signals(signals: &Array2<f64>, x_label: &str) -> String {
         let floor = (k + 1) as f64;
         let points = signal.iter().enumerate();
         let points = points.map(|(i, value)| (i as f64, floor + scale * value));
-        chart = chart.with(Series::line("", points.collect()));
+        let mut series = Series::line("", points.collect());
+        series.values = Some(signal.to_vec());
+        chart = chart.with(series);
     }
     chart.svg()
 }

@@ -1,6 +1,7 @@
 //! The report: one page that needs nothing but itself.
 
 use std::fmt::Write;
+use std::path::Path;
 
 use serde_json::Value;
 
@@ -86,11 +87,22 @@ pub(super) fn page(run: &RunRecords, figures: &[Figure]) -> String {
         page,
         "</table></div>\n<h2>To repeat it</h2>\n<pre>altbi fit --config {}</pre>\n\
          <p class=\"small\">Data fingerprint (SHA-256) {}<br>altbi {}</p></section>\n</body></html>\n",
-        escape(&run.config_path.display().to_string()),
+        escape(&shell_quoted(&run.config_path)),
         number("data_hash"),
         number("version")
     );
     page
+}
+
+/// A path as one types it into a shell.
+pub fn shell_quoted(path: &Path) -> String {
+    let path = path.display().to_string();
+    let plain = |c: char| c.is_ascii_alphanumeric() || "_./-+:@".contains(c);
+    if path.chars().all(plain) {
+        path
+    } else {
+        format!("'{}'", path.replace('\'', "'\\''"))
+    }
 }
 
 /// An SVG of fixed size made to fill its place.

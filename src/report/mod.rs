@@ -22,6 +22,7 @@ mod run_folder;
 mod summary;
 
 pub use figures::Figure;
+pub use html::shell_quoted;
 pub use records::RunRecords;
 pub use run_folder::{Labels, RunFolder};
 pub use summary::Summary;

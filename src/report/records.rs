@@ -49,6 +49,11 @@ impl RunRecords {
             path: folder.join(name),
             reason,
         };
+        if folder.join("checkpoint").exists() && !folder.join("summary.json").exists() {
+            return Err(Error::Unfinished {
+                path: folder.into(),
+            });
+        }
         let matrix = |name: &str| read_matrix(&folder.join(name));
         let history = text("history.csv")?;
         let history = csv::Reader::from_reader(history.as_bytes())
@@ -71,7 +76,14 @@ impl RunRecords {
             config,
             config_path: std::path::absolute(&config_path).unwrap_or(config_path),
         };
-        for (name, matrix) in [("lambda.npy", &records.lambda), ("H.npy", &records.h)] {
+        if records.history.is_empty() {
+            return Err(broken("history.csv", "it is empty".into()));
+        }
+        for (name, matrix) in [
+            ("lambda.npy", &records.lambda),
+            ("lambda_start.npy", &records.lambda_start),
+            ("H.npy", &records.h),
+        ] {
             let fits = match name {
                 "H.npy" => matrix.nrows() == records.w.ncols(),
                 _ => matrix.nrows() == records.w.nrows(),

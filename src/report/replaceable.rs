@@ -8,6 +8,9 @@ use crate::error::{Error, Result};
 /// The name of the checkpoint in a run folder.
 pub(super) const CHECKPOINT: &str = "checkpoint";
 
+/// How the names of files begin that are still being written.
+pub(super) const STRAY: &str = ".altbi-";
+
 /// What altbi writes into a run folder.
 const OWN: [&str; 13] = [
     "W.npy",
@@ -55,7 +58,7 @@ pub(super) fn check_replaceable(path: &Path) -> Result<()> {
         let name = name.to_string_lossy();
         any = true;
         is_run |= name == "config.toml";
-        if !OWN.contains(&name.as_ref()) {
+        if !(OWN.contains(&name.as_ref()) || name.starts_with(STRAY)) {
             return Err(refused(format!("it holds '{name}'")));
         }
     }

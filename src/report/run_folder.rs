@@ -1,13 +1,16 @@
 //! The run folder: everything in it is written whole or not at all.
 
+use std::cell::RefCell;
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 
 use serde::Serialize;
+use tempfile::TempDir;
 
 use super::Summary;
-use super::replaceable::{CHECKPOINT, check_replaceable};
+use super::replaceable::{CHECKPOINT, STRAY, check_replaceable};
 use crate::data::{Table, write_npy};
 use crate::error::{Error, Result};
 use crate::solver::{Outcome, Record};
@@ -26,6 +29,10 @@ pub struct Labels {
 #[derive(Debug, Clone)]
 pub struct RunFolder {
     path: PathBuf,
+    /// Whether an older run of this name may be replaced.
+    replace: bool,
+    /// An older run that was replaced, kept until the new one is written.
+    old: Rc<RefCell<Option<TempDir>>>,
 }
 
 impl RunFolder {
@@ -61,7 +68,15 @@ impl RunFolder {
                 source,
             })?;
         }
-        Ok(Self { path: path.into() })
+        Ok(Self::at(path, replace))
+    }
+
+    fn at(path: &Path, replace: bool) -> Self {
+        Self {
+            path: path.into(),
+            replace,
+            old: Rc::default(),
+        }
     }
 
     /// A folder that exists.
@@ -70,7 +85,7 @@ impl RunFolder {
     /// [`Error::Read`] if it does not.
     pub fn open(path: &Path) -> Result<Self> {
         match fs::metadata(path) {
-            Ok(data) if data.is_dir() => Ok(Self { path: path.into() }),
+            Ok(data) if data.is_dir() => Ok(Self::at(path, false)),
             Ok(_) => Err(Error::Read {
                 path: path.into(),
                 source: std::io::ErrorKind::NotADirectory.into(),
@@ -89,10 +104,12 @@ impl RunFolder {
 
     /// Makes an empty folder of this name, in place of an older run's that may be
     /// there, and writes the settings into it; with a copy of the data where it is
-    /// nowhere else.
+    /// nowhere else. The older run is kept aside until the new one's results are
+    /// written.
     ///
     /// # Errors
-    /// [`Error::Write`].
+    /// As [`new`](Self::new): what was not there before the run is not replaced
+    /// either. [`Error::Write`].
     pub fn create(&self, config: &str, data: Option<&str>) -> Result<()> {
         let failed = |source| Error::Write {
             path: self.path.clone(),
@@ -100,36 +117,49 @@ impl RunFolder {
         };
         let parent = folder_of(&self.path);
         fs::create_dir_all(parent).map_err(failed)?;
-        // Made aside first: an older run goes only when the new folder stands.
         let aside = tempfile::Builder::new()
-            .prefix(".altbi-")
+            .prefix(STRAY)
             .tempdir_in(parent)
             .map_err(failed)?;
-        let fresh = Self {
-            path: aside.path().join("new"),
-        };
+        let fresh = Self::at(&aside.path().join("new"), false);
         fs::create_dir(&fresh.path).map_err(failed)?;
         fresh.write("config.toml", config.as_bytes())?;
         if let Some(data) = data {
             fresh.write("data.csv", data.as_bytes())?;
         }
-        let old = aside.path().join("old");
-        let replaced = self.path.exists();
+        let replaced = self.path.symlink_metadata().is_ok();
         if replaced {
-            fs::rename(&self.path, &old).map_err(failed)?;
-        }
-        fs::rename(&fresh.path, &self.path).map_err(|source| {
-            if replaced {
-                let _ = fs::rename(&old, &self.path);
+            // It may have come while the run was under way.
+            if !self.replace {
+                return Err(Error::RunFolderExists {
+                    path: self.path.clone(),
+                });
             }
-            failed(source)
-        })
+            check_replaceable(&self.path)?;
+            fs::rename(&self.path, aside.path().join("old")).map_err(failed)?;
+        }
+        let made = fs::rename(&fresh.path, &self.path).map_err(failed);
+        if replaced {
+            *self.old.borrow_mut() = Some(aside);
+            if made.is_err() {
+                self.restore();
+            }
+        }
+        made
     }
 
-    /// Removes the folder and what is in it; for a run that could not be written.
+    /// Removes the folder and what is in it, for a run that could not be written;
+    /// an older run that it replaced comes back.
     pub fn discard(&self) {
         // Nothing more can be done where even this fails.
         let _ = fs::remove_dir_all(&self.path);
+        self.restore();
+    }
+
+    fn restore(&self) {
+        if let Some(aside) = self.old.borrow_mut().take() {
+            let _ = fs::rename(aside.path().join("old"), &self.path);
+        }
     }
 
     /// Writes a file: aside, flushed to the disk, then renamed.
@@ -154,7 +184,7 @@ impl RunFolder {
     }
 
     /// Writes the results of a run; the summary last, because it says that the
-    /// rest is there. An older checkpoint is removed.
+    /// rest is there. Then an older run that was replaced goes.
     ///
     /// # Errors
     /// [`Error::Write`].
@@ -192,6 +222,26 @@ impl RunFolder {
         self.write("history.csv", history_csv(&outcome.history).as_bytes())?;
         let json = serde_json::to_string_pretty(summary).expect("a summary is plain data");
         self.write("summary.json", (json + "\n").as_bytes())?;
+        self.old.borrow_mut().take();
+        Ok(())
+    }
+
+    /// Clears away what only an unfinished run needs: the checkpoint, and files
+    /// that a kill left half written.
+    ///
+    /// # Errors
+    /// [`Error::Write`].
+    pub fn finish(&self) -> Result<()> {
+        let failed = |source| Error::Write {
+            path: self.path.clone(),
+            source,
+        };
+        for entry in fs::read_dir(&self.path).map_err(failed)? {
+            let entry = entry.map_err(failed)?;
+            if entry.file_name().to_string_lossy().starts_with(STRAY) {
+                fs::remove_file(entry.path()).map_err(failed)?;
+            }
+        }
         self.remove_checkpoint()
     }
 
@@ -295,6 +345,9 @@ mod tests {
         folder.write_checkpoint(b"bytes").unwrap();
         assert_eq!(folder.read_checkpoint().unwrap(), b"bytes");
         folder.write_results(&outcome, &summary, None).unwrap();
+        fs::write(path.join(".altbi-half"), "x").unwrap();
+        folder.finish().unwrap();
+        assert!(!path.join(".altbi-half").exists());
         assert!(matches!(
             folder.read_checkpoint(),
             Err(Error::NoCheckpoint {
@@ -327,9 +380,22 @@ mod tests {
         let refused = RunFolder::new(&path, true);
         assert!(matches!(refused, Err(Error::NotARunFolder { .. })));
         fs::remove_file(path.join("thesis")).unwrap();
+        // An older run comes back if the new one cannot be written,
         let new = RunFolder::new(&path, true).unwrap();
         new.create("", Some("1,2\n")).unwrap();
         assert!(!path.join("W.npy").exists() && path.join("data.csv").exists());
+        new.discard();
+        assert_eq!(read_matrix(&path.join("W.npy")).unwrap(), outcome.w);
+        // and goes when it is.
+        new.create("", None).unwrap();
+        new.write_results(&outcome, &summary, None).unwrap();
+        // A folder that came during the run stays.
+        let late = parent.path().join("new/late");
+        let folder = RunFolder::new(&late, false).unwrap();
+        fs::create_dir(&late).unwrap();
+        let refused = folder.create("", None);
+        assert!(matches!(refused, Err(Error::RunFolderExists { .. })));
+        fs::remove_dir(&late).unwrap();
         let file = parent.path().join("file");
         fs::write(&file, "x").unwrap();
         let refused = RunFolder::new(&file, true);

@@ -35,7 +35,8 @@ pub(super) fn median(values: &[f64]) -> f64 {
     if sorted.len() % 2 == 1 {
         sorted[middle]
     } else {
-        (sorted[middle - 1] + sorted[middle]) / 2.0
+        // Halved first: the sum of two large numbers may overflow.
+        sorted[middle - 1] / 2.0 + sorted[middle] / 2.0
     }
 }
 

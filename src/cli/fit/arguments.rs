@@ -119,7 +119,44 @@ pub(super) enum Format {
     Csv,
 }
 
+/// An integer; TOML's end at 2⁶³, and a larger one is written as text.
+fn integer(value: u64) -> toml::Value {
+    i64::try_from(value).map_or_else(|_| value.to_string().into(), Into::into)
+}
+
 impl FitArguments {
+    /// Refuses to replace a folder that holds what the run reads.
+    pub(super) fn check_inputs_outside(&self, folder: &Path) -> Result<()> {
+        let Ok(folder) = folder.canonicalize() else {
+            return Ok(());
+        };
+        let lambda = match &self.lambda {
+            LambdaArgument::File(file) => Some(file),
+            LambdaArgument::Auto | LambdaArgument::Value(_) => None,
+        };
+        let data = self.data.as_deref().map(Source::from);
+        let data = data.and_then(|source| match source {
+            Source::File { path, .. } => Some(path),
+            Source::StandardInput => None,
+        });
+        let others = [
+            &self.init_w,
+            &self.init_h,
+            &self.table.mask,
+            &lambda.cloned(),
+        ]
+        .map(|file| file.as_ref().map(PathBuf::from));
+        for input in others.into_iter().chain([data]).flatten() {
+            if input
+                .canonicalize()
+                .is_ok_and(|path| path.starts_with(&folder))
+            {
+                return Err(Error::InputInside { input, folder });
+            }
+        }
+        Ok(())
+    }
+
     pub(super) fn solver_config(&self, truth: Option<&Benchmark>) -> Result<AltBiConfig> {
         let rank = match self.rank {
             Some(rank) => Some(rank),
@@ -170,7 +207,7 @@ impl FitArguments {
         let mut table = toml::Table::new();
         let mut set = |key: &str, value: toml::Value| table.insert(key.into(), value);
         if let Some(source) = source {
-            set("data", source.absolute().to_string().into());
+            set("data", source.to_string().into());
         }
         for (key, file) in [
             ("mask", &self.table.mask),
@@ -181,13 +218,13 @@ impl FitArguments {
                 set(key, absolute(file).into());
             }
         }
-        set("rank", (rank as i64).into());
+        set("rank", integer(rank as u64));
         set("method", word(&self.method).into());
         set("divergence", self.divergence.name().into());
         set("penalty", self.penalty.clone().into());
         set("preset", word(&self.preset).into());
         set("init", word(&self.init).into());
-        set("bunch", (self.bunch as i64).into());
+        set("bunch", integer(self.bunch as u64));
         set("exponent", word(&self.exponent).into());
         let lambda = match &self.lambda {
             LambdaArgument::Auto => "auto".into(),
@@ -201,19 +238,16 @@ impl FitArguments {
         }
         set("hypergradient", word(&self.hypergradient).into());
         set("normalize", word(&self.normalize).into());
-        set("max-iter", (self.max_iter as i64).into());
+        set("max-iter", integer(self.max_iter as u64));
         set("tol", self.tol.into());
-        // TOML's integers end at 2⁶³; a larger seed is written as text.
-        let seed =
-            i64::try_from(self.seed).map_or_else(|_| self.seed.to_string().into(), Into::into);
-        set("seed", seed);
+        set("seed", integer(self.seed));
         set("missing", word(&self.table.missing).into());
         set("header", word(&self.table.header).into());
         set("labels", word(&self.table.labels).into());
         set("dtype", word(&self.table.dtype).into());
         set("format", word(&self.format).into());
         if let Some(every) = self.checkpoint_every {
-            set("checkpoint-every", (every as i64).into());
+            set("checkpoint-every", integer(every as u64));
         }
         toml::to_string(&table).expect("a table of plain values")
     }

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 use altbi::data::{Benchmark, Source, Table, demo, text_fingerprint};
 use altbi::metrics::recovery;
-use altbi::report::{Labels, RunFolder, RunRecords, Summary};
+use altbi::report::{Labels, RunFolder, RunRecords, Summary, shell_quoted};
 use altbi::{
     AltBiConfig, Checkpoint, CheckpointFault, Error, GivenFactors, Outcome, Result, Solver,
     StopReason, penalty,
@@ -19,7 +19,7 @@ pub(super) use self::arguments::FitArguments;
 use self::arguments::Format;
 use super::arguments::{LambdaArgument, read_lambda, read_optional};
 use super::checkpoints::Checkpoints;
-use super::output::{json, say};
+use super::output::{complain, json, say};
 use super::progress::Progress;
 use super::{Ending, config_file};
 
@@ -51,7 +51,10 @@ pub fn fit(arguments: FitArguments) -> Result<Ending> {
         None => arguments,
     };
     let folder = arguments.out.as_deref();
-    let folder = folder.map(|path| RunFolder::new(path, arguments.force));
+    let folder = folder.map(|path| {
+        arguments.check_inputs_outside(path)?;
+        RunFolder::new(path, arguments.force)
+    });
     Run::new(&arguments, folder.transpose()?)?.execute(None)
 }
 
@@ -101,11 +104,9 @@ impl<'a> Run<'a> {
         let solver = arguments.solver_config(truth.as_ref())?;
         // What came through a pipe is kept with the run, so that it can go on.
         let source = match (source, &folder) {
-            (Some(Source::StandardInput), Some(folder)) => {
-                let copy = folder.path().join("data.csv");
-                Some(Source::from(copy.to_string_lossy().as_ref()))
-            }
-            (source, _) => source,
+            // Relative to config.toml, beside which it lies.
+            (Some(Source::StandardInput), Some(_)) => Some(Source::from("data.csv")),
+            (source, _) => source.map(|source| source.absolute()),
         };
         let config = arguments.config_text(source.as_ref(), solver.rank);
         Ok(Self {
@@ -168,13 +169,14 @@ impl<'a> Run<'a> {
         if outcome.stop_reason == StopReason::Interrupted {
             return Ok(self.interrupted(&outcome));
         }
-        self.finish(&outcome, aftermath.folder_made)?;
+        let complete = self.finish(&outcome, aftermath.folder_made)?;
         match broken {
             Some(message) => {
-                eprintln!("error: {message}");
+                complain(format!("error: {message}"));
                 Ok(Ending::CheckFailed)
             }
-            None => Ok(Ending::Done),
+            None if complete => Ok(Ending::Done),
+            None => Ok(Ending::CheckFailed),
         }
     }
 
@@ -209,18 +211,20 @@ impl<'a> Run<'a> {
     fn interrupted(&self, outcome: &Outcome) -> Ending {
         let done = outcome.iterations;
         match &self.folder {
-            Some(folder) => eprintln!(
+            Some(folder) => complain(format!(
                 "interrupted after {done} iterations; go on with\n  altbi resume {}",
-                folder.path().display()
-            ),
-            None => eprintln!(
+                shell_quoted(folder.path())
+            )),
+            None => complain(format!(
                 "interrupted after {done} iterations; nothing is kept, because no --out was given"
-            ),
+            )),
         }
         Ending::Interrupted
     }
 
-    fn finish(&self, outcome: &Outcome, folder_made: bool) -> Result<()> {
+    /// Writes and prints what came of it; false if the report could not be made.
+    fn finish(&self, outcome: &Outcome, folder_made: bool) -> Result<bool> {
+        let mut complete = true;
         let recovery = self.truth.as_ref().and_then(|truth| {
             let enough = self.solver.rank >= truth.w.ncols();
             enough.then(|| recovery(&truth.w, &truth.h, &outcome.w, &outcome.h))
@@ -239,33 +243,37 @@ impl<'a> Run<'a> {
                 folder.create(&self.config, self.data_to_keep().as_deref())?;
             }
             // Without a checkpoint in it, half a folder would be worth nothing.
-            self.write(folder, outcome, &summary).inspect_err(|_| {
+            let written = folder.write_results(outcome, &summary, self.tables().as_ref());
+            written.inspect_err(|_| {
                 if !folder_made {
                     folder.discard();
                 }
             })?;
+            // From here on the results are safe, whatever becomes of the report.
+            let report = RunRecords::read(folder.path())
+                .and_then(|records| records.write_report(folder))
+                .and_then(|_| folder.finish());
+            if let Err(error) = report {
+                complete = false;
+                let folder = shell_quoted(folder.path());
+                complain(format!(
+                    "the results are written, but not the report ({error}); later: altbi report {folder}"
+                ));
+            }
         }
         if self.arguments.json {
             say(json(&summary));
         } else if !self.arguments.quiet {
             self.print(&summary, outcome, recovery.as_ref());
         }
-        Ok(())
+        Ok(complete)
     }
 
-    fn write(
-        &self,
-        folder: &RunFolder,
-        outcome: &Outcome,
-        summary: &Summary<toml::Table>,
-    ) -> Result<()> {
-        let labels = Labels {
+    /// The labels for W.csv and H.csv, if those are asked for.
+    fn tables(&self) -> Option<Labels> {
+        (self.arguments.format == Format::Csv).then(|| Labels {
             rows: self.table.row_labels.clone(),
             columns: self.table.column_labels.clone(),
-        };
-        let tables = (self.arguments.format == Format::Csv).then_some(&labels);
-        folder.write_results(outcome, summary, tables)?;
-        RunRecords::read(folder.path())?.write_report(folder)?;
-        Ok(())
+        })
     }
 }
