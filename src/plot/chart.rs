@@ -182,12 +182,15 @@ impl Chart {
         let named_lines = |s: &Series| s.mark == Mark::Line && !s.name.is_empty();
         if self.series.len() > 1 && self.series.iter().all(named_lines) {
             // Room for the legend above.
-            y.1 += 0.18 * (y.1 - y.0);
+            y.1 += 0.09 * (self.series.len() + 1) as f64 * (y.1 - y.0);
+        }
+        if let Some(last) = self.whole_y {
+            return (padded(x, 0.0), 0.9..last as f64 + 1.0);
         }
         if bars {
-            x = (x.0 - 0.6, x.1 + 0.6);
             // From zero, and with room for the legend above.
-            y = (y.0.min(0.0), y.1 * 1.25);
+            let top = if y.1 > 0.0 { 1.25 * y.1 } else { 1.0 };
+            return (x.0 - 0.6..x.1 + 0.6, 0.0..top);
         }
         (padded(x, 0.0), padded(y, 0.05))
     }
@@ -222,9 +225,12 @@ impl Chart {
             Scale::Logarithmic if decades > 1.5 && (y - y.round()).abs() > 1e-9 => String::new(),
             Scale::Logarithmic => short(10f64.powf(*y)),
         };
-        chart
-            .configure_mesh()
-            .light_line_style(TRANSPARENT)
+        let mut mesh = chart.configure_mesh();
+        if self.ticks.is_some() {
+            // Bars stand on names; lines between them would only disturb.
+            mesh.disable_x_mesh();
+        }
+        mesh.light_line_style(TRANSPARENT)
             .bold_line_style(GRID)
             .axis_style(INK)
             .label_style(font())

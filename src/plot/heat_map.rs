@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use ndarray::{Array2, ArrayView2};
 
-use super::escape;
+use super::{escape, short};
 
 /// A nonnegative matrix drawn row by row, from the ground's colour (0) to full
 /// ink (the largest entry of each row).
@@ -14,6 +14,8 @@ pub struct HeatMap {
     pub values: Array2<f64>,
     /// A name for each row.
     pub row_names: Vec<String>,
+    /// Under the picture.
+    pub x_label: String,
 }
 
 /// Cells across at most; longer rows are shown by means of neighbouring cells.
@@ -28,21 +30,17 @@ impl HeatMap {
         let shown = condensed(self.values.view());
         let across = shown.ncols().max(1);
         let cell = WIDTH as f64 / across as f64;
-        let (width, total) = (LEFT + WIDTH + 16, height * shown.nrows() + 16);
+        let (width, bottom) = (LEFT + WIDTH + 16, 8 + height * shown.nrows());
+        let total = bottom + 40;
         let mut svg = format!(
             "<svg width=\"{width}\" height=\"{total}\" viewBox=\"0 0 {width} {total}\" xmlns=\"http://www.w3.org/2000/svg\">\n"
         );
+        let columns = self.values.ncols();
         for (k, row) in shown.rows().into_iter().enumerate() {
             let top = 8 + k * height;
             let largest = row.iter().copied().fold(0.0, f64::max);
             let name = self.row_names.get(k).map_or("", String::as_str);
-            let _ = writeln!(
-                svg,
-                "<text x=\"{}\" y=\"{}\" text-anchor=\"end\" font-family=\"system-ui, sans-serif\" font-size=\"12\" fill=\"#1F2933\">{}</text>",
-                LEFT - 8,
-                top + height / 2 + 4,
-                escape(name)
-            );
+            text(&mut svg, LEFT - 8, top + height / 2 + 4, "end", name);
             for (j, value) in row.iter().enumerate() {
                 let share = if largest > 0.0 { value / largest } else { 0.0 };
                 if share < 0.005 {
@@ -50,16 +48,34 @@ impl HeatMap {
                 }
                 let _ = writeln!(
                     svg,
-                    "<rect x=\"{:.2}\" y=\"{top}\" width=\"{:.2}\" height=\"{}\" fill=\"#0072B2\" fill-opacity=\"{share:.2}\"/>",
+                    "<rect x=\"{:.2}\" y=\"{top}\" width=\"{:.2}\" height=\"{}\" fill=\"#0072B2\" fill-opacity=\"{share:.2}\"><title>{}: {} at {}</title></rect>",
                     LEFT as f64 + j as f64 * cell,
                     cell + 0.05,
-                    height - 2
+                    height - 2,
+                    escape(name),
+                    short(*value),
+                    j * columns / across
                 );
             }
+        }
+        for (x, anchor, label) in [
+            (LEFT, "start", "0".to_owned()),
+            (LEFT + WIDTH / 2, "middle", self.x_label.clone()),
+            (LEFT + WIDTH, "end", columns.saturating_sub(1).to_string()),
+        ] {
+            text(&mut svg, x, bottom + 20, anchor, &label);
         }
         svg.push_str("</svg>\n");
         svg
     }
+}
+
+fn text(svg: &mut String, x: usize, y: usize, anchor: &str, text: &str) {
+    let _ = writeln!(
+        svg,
+        "<text x=\"{x}\" y=\"{y}\" text-anchor=\"{anchor}\" font-family=\"system-ui, sans-serif\" font-size=\"14\" fill=\"#1F2933\">{}</text>",
+        escape(text)
+    );
 }
 
 /// At most [`CELLS_ACROSS`] columns: means over runs of neighbours.
@@ -89,6 +105,7 @@ mod tests {
         let map = HeatMap {
             values,
             row_names: vec!["1".into(), "<2>".into()],
+            x_label: "column".into(),
         };
         let svg = map.svg();
         assert!(svg.matches("<rect").count() <= CELLS_ACROSS);

@@ -230,6 +230,7 @@ fn signals(signals: &Array2<f64>, x_label: &str) -> String {
         return HeatMap {
             values: signals.clone(),
             row_names: (1..=count).map(|k| k.to_string()).collect(),
+            x_label: x_label.into(),
         }
         .svg();
     }
