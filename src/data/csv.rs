@@ -57,7 +57,10 @@ pub(super) fn read_separated(
         body.push(&record)?;
     }
     let columns = body.columns.unwrap_or(first.len());
-    let short = first.len() + 1 == columns;
+    let names = || first.iter().skip(1).all(is_word);
+    // One field short, of words: R's header.
+    let short =
+        first.len() + 1 == columns && (options.header == Detect::Yes || first.iter().all(is_word));
     if !short && first.len() != columns {
         return Err(Error::RaggedTable {
             name: name.into(),
@@ -66,7 +69,12 @@ pub(super) fn read_separated(
             found: columns,
         });
     }
-    let corner = columns > 1 && first[0].is_empty() && first.iter().skip(1).all(|f| !f.is_empty());
+    // An empty corner above names, or pandas' own count of rows and columns; an
+    // empty corner above other numbers is a missing entry.
+    let corner = !short
+        && columns > 1
+        && first[0].is_empty()
+        && (names() || (counts(first.iter().skip(1)) && body.is_counted()));
     let framed = (short || corner) && !body.first_column.is_empty();
     let labelled = match options.labels {
         Detect::Yes => true,
@@ -86,6 +94,12 @@ pub(super) fn read_separated(
         body.prepend(&first)?;
     }
     body.table(columns, labelled, column_labels)
+}
+
+/// Whether fields are 0, 1, 2, …
+fn counts<'a>(fields: impl Iterator<Item = &'a str>) -> bool {
+    let mut fields = fields.enumerate();
+    fields.all(|(index, field)| field == index.to_string())
 }
 
 /// Whether the first row names the columns beyond the labels.
@@ -134,6 +148,10 @@ impl Body<'_> {
                 number(text).ok_or_else(|| not_a_number(self.name, line(record), index, text))
             })
             .collect()
+    }
+
+    fn is_counted(&self) -> bool {
+        counts(self.first_column.iter().map(|(_, text)| text.as_str()))
     }
 
     fn first_line(&self) -> u64 {
@@ -323,6 +341,19 @@ mod tests {
         let pandas = read(b",0,1,2\n0,5,6,7\n1,8,9,1\n").unwrap();
         assert_eq!(pandas.values, array![[5.0, 6.0, 7.0], [8.0, 9.0, 1.0]]);
         assert_eq!(names(&pandas.row_labels), ["0", "1"]);
+        // A missing entry in the corner, and a row that is too short, are just that.
+        let missing = read(b",2,3\n4,5,6\n").unwrap();
+        assert_eq!(missing.values.dim(), (2, 3));
+        assert!(missing.values[[0, 0]].is_nan());
+        assert!(matches!(
+            read(b"1,2\n3,4,5\n6,7,8\n"),
+            Err(Error::RaggedTable {
+                line: 2,
+                expected: 2,
+                found: 3,
+                ..
+            })
+        ));
         // A name above a single column.
         let column = read(b"lambda\n0.5\n0.25\n").unwrap();
         assert_eq!(column.values, array![[0.5], [0.25]]);

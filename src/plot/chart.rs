@@ -7,6 +7,8 @@ use plotters::coord::Shift;
 use plotters::coord::types::RangedCoordf64;
 use plotters::prelude::*;
 
+use super::series::{Mark, Series};
+use super::text::{escape, short};
 use super::theme::{GRID, INK, series};
 
 /// How y is laid out.
@@ -16,62 +18,6 @@ pub enum Scale {
     Linear,
     /// By its logarithm; what is not positive is left out.
     Logarithmic,
-}
-
-/// How a series is drawn.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Mark {
-    /// A line through the points.
-    Line,
-    /// The points alone.
-    Points,
-    /// Bars of width 1 around x (0.8 of it, shared between the bar series).
-    Bars,
-}
-
-/// Named points.
-#[derive(Debug, Clone)]
-pub struct Series {
-    /// What the legend calls it; empty for none.
-    pub name: String,
-    /// (x, y).
-    pub points: Vec<(f64, f64)>,
-    /// Line, points or bars.
-    pub mark: Mark,
-    /// Numbers to show on hover in place of y, one per point.
-    pub values: Option<Vec<f64>>,
-}
-
-impl Series {
-    /// A line.
-    pub fn line(name: impl Into<String>, points: Vec<(f64, f64)>) -> Self {
-        Self {
-            name: name.into(),
-            points,
-            mark: Mark::Line,
-            values: None,
-        }
-    }
-
-    /// Points.
-    pub fn points(name: impl Into<String>, points: Vec<(f64, f64)>) -> Self {
-        Self {
-            name: name.into(),
-            points,
-            mark: Mark::Points,
-            values: None,
-        }
-    }
-
-    /// Bars.
-    pub fn bars(name: impl Into<String>, points: Vec<(f64, f64)>) -> Self {
-        Self {
-            name: name.into(),
-            points,
-            mark: Mark::Bars,
-            values: None,
-        }
-    }
 }
 
 /// A picture with two axes.
@@ -346,51 +292,9 @@ fn padded((low, high): (f64, f64), share: f64) -> Range<f64> {
     low - share * width..high + share * width
 }
 
-/// A number in few characters.
-pub(crate) fn short(value: f64) -> String {
-    let size = value.abs();
-    // Axes count from a tick that rounding moved off zero.
-    if size < 1e-15 {
-        "0".into()
-    } else if (1e-3..1e5).contains(&size) {
-        let digits = (3.0 - size.log10().floor()).clamp(0.0, 6.0) as usize;
-        let text = format!("{value:.digits$}");
-        if text.contains('.') {
-            text.trim_end_matches('0').trim_end_matches('.').into()
-        } else {
-            text
-        }
-    } else {
-        format!("{value:.2e}").replace(".00e", "e")
-    }
-}
-
-/// Text that is safe inside XML.
-pub(crate) fn escape(text: &str) -> String {
-    text.replace('&', "&amp;")
-        .replace('<', "&lt;")
-        .replace('>', "&gt;")
-        .replace('"', "&quot;")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn numbers_are_short() {
-        for (value, text) in [
-            (0.0, "0"),
-            (1234.0, "1234"),
-            (0.25, "0.25"),
-            (-1.5, "-1.5"),
-            (1e-9, "1e-9"),
-            (123456.0, "1.23e5"),
-            (2.23607, "2.236"),
-        ] {
-            assert_eq!(short(value), text);
-        }
-    }
 
     #[test]
     fn a_chart_shows_its_series_and_leaves_out_what_a_logarithm_cannot_show() {

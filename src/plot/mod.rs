@@ -7,8 +7,11 @@
 
 mod chart;
 mod heat_map;
+mod series;
+mod text;
 pub mod theme;
 
-pub use chart::{Chart, Mark, Scale, Series};
-pub(crate) use chart::{escape, short};
+pub use chart::{Chart, Scale};
 pub use heat_map::HeatMap;
+pub use series::{Mark, Series};
+pub(crate) use text::{escape, short};

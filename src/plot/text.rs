@@ -1,0 +1,48 @@
+//! Numbers and words in a picture.
+
+/// A number in few characters.
+pub(crate) fn short(value: f64) -> String {
+    let size = value.abs();
+    // Axes count from a tick that rounding moved off zero.
+    if size < 1e-15 {
+        "0".into()
+    } else if (1e-3..1e5).contains(&size) {
+        let digits = (3.0 - size.log10().floor()).clamp(0.0, 6.0) as usize;
+        let text = format!("{value:.digits$}");
+        if text.contains('.') {
+            text.trim_end_matches('0').trim_end_matches('.').into()
+        } else {
+            text
+        }
+    } else {
+        format!("{value:.2e}").replace(".00e", "e")
+    }
+}
+
+/// Text that is safe inside XML.
+pub(crate) fn escape(text: &str) -> String {
+    text.replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('>', "&gt;")
+        .replace('"', "&quot;")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_short() {
+        for (value, text) in [
+            (0.0, "0"),
+            (1234.0, "1234"),
+            (0.25, "0.25"),
+            (-1.5, "-1.5"),
+            (1e-9, "1e-9"),
+            (123456.0, "1.23e5"),
+            (2.23607, "2.236"),
+        ] {
+            assert_eq!(short(value), text);
+        }
+    }
+}
