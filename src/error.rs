@@ -373,6 +373,12 @@ pub enum Error {
         /// The run folder.
         path: PathBuf,
     },
+    /// A run folder that another run is writing into.
+    #[error("{}: another run is writing into this folder", path.display())]
+    Busy {
+        /// The run folder.
+        path: PathBuf,
+    },
     /// A run that would replace what it reads.
     #[error("{} lies in {}, which --force would replace", input.display(), folder.display())]
     InputInside {

@@ -33,6 +33,8 @@ pub struct RunFolder {
     replace: bool,
     /// An older run that was replaced, kept until the new one is written.
     old: Rc<RefCell<Option<TempDir>>>,
+    /// Held while a run writes here; the system releases it if the program dies.
+    lock: Rc<RefCell<Option<fs::File>>>,
 }
 
 impl RunFolder {
@@ -76,6 +78,7 @@ impl RunFolder {
             path: path.into(),
             replace,
             old: Rc::default(),
+            lock: Rc::default(),
         }
     }
 
@@ -136,6 +139,10 @@ impl RunFolder {
                 });
             }
             check_replaceable(&self.path)?;
+            if self.path.join("config.toml").exists() {
+                // Not under the hands of another run.
+                Self::at(&self.path, false).lock()?;
+            }
             fs::rename(&self.path, aside.path().join("old")).map_err(failed)?;
         }
         let made = fs::rename(&fresh.path, &self.path).map_err(failed);
@@ -145,7 +152,33 @@ impl RunFolder {
                 self.restore();
             }
         }
-        made
+        made?;
+        self.lock()
+    }
+
+    /// Claims the folder for this program until it ends.
+    ///
+    /// # Errors
+    /// [`Error::Busy`] if another run writes into it; [`Error::Read`].
+    pub fn lock(&self) -> Result<()> {
+        let path = self.path.join("config.toml");
+        let failed = |source| Error::Read {
+            path: path.clone(),
+            source,
+        };
+        let file = fs::File::open(&path).map_err(failed)?;
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(fs::TryLockError::WouldBlock) => {
+                return Err(Error::Busy {
+                    path: self.path.clone(),
+                });
+            }
+            // A file system without locks must do without them.
+            Err(fs::TryLockError::Error(_)) => {}
+        }
+        *self.lock.borrow_mut() = Some(file);
+        Ok(())
     }
 
     /// Removes the folder and what is in it, for a run that could not be written;
@@ -372,6 +405,13 @@ mod tests {
         let json = fs::read_to_string(path.join("summary.json")).unwrap();
         let read: serde_json::Value = serde_json::from_str(&json).unwrap();
         assert_eq!(read["divergence"].as_f64().unwrap(), outcome.divergence);
+
+        // While one run writes here, another keeps out.
+        let other = RunFolder::open(&path).unwrap();
+        assert!(matches!(other.lock(), Err(Error::Busy { .. })));
+        drop(folder);
+        assert!(other.lock().is_ok());
+        drop(other);
 
         let again = RunFolder::new(&path, false);
         assert!(matches!(again, Err(Error::RunFolderExists { .. })));

@@ -61,6 +61,7 @@ pub fn fit(arguments: FitArguments) -> Result<Ending> {
 /// Runs `resume`.
 pub fn resume(arguments: &ResumeArguments) -> Result<Ending> {
     let folder = RunFolder::open(&arguments.folder)?;
+    folder.lock()?;
     let bytes = folder.read_checkpoint()?;
     let config = folder.read_config()?;
     let path = folder.path().join("config.toml");
