@@ -7,7 +7,7 @@ use std::io::Write;
 use std::path::Path;
 
 use altbi::Error;
-use altbi::data::{Source, TableOptions, write_npy};
+use altbi::data::{Detect, Source, TableOptions, write_npy};
 use ndarray::{Array2, array};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
@@ -69,6 +69,15 @@ fn numbers() -> Array2<f64> {
 }
 
 fn read(folder: &Path, name: &str, bytes: &[u8]) -> Result<Array2<f64>, Error> {
+    read_with(folder, name, bytes, TableOptions::default())
+}
+
+fn read_with(
+    folder: &Path,
+    name: &str,
+    bytes: &[u8],
+    options: TableOptions,
+) -> Result<Array2<f64>, Error> {
     let (file, variable) = name.split_once(':').unwrap_or((name, ""));
     let path = folder.join(file);
     std::fs::write(&path, bytes).unwrap();
@@ -78,9 +87,7 @@ fn read(folder: &Path, name: &str, bytes: &[u8]) -> Result<Array2<f64>, Error> {
         format!(":{variable}")
     };
     let source = format!("{}{suffix}", path.display());
-    Ok(Source::from(source.as_str())
-        .read(TableOptions::default())?
-        .values)
+    Ok(Source::from(source.as_str()).read(options)?.values)
 }
 
 #[test]
@@ -260,6 +267,10 @@ fn mutated(mut bytes: Vec<u8>, mutations: &[Mutation]) -> Vec<u8> {
     bytes
 }
 
+fn detect() -> impl Strategy<Value = Detect> {
+    proptest::sample::select(vec![Detect::Auto, Detect::Yes, Detect::No])
+}
+
 fn fuzz(name: &str, seeds: Vec<Vec<u8>>) {
     let cases = std::env::var("ALTBI_FUZZ_CASES")
         .ok()
@@ -274,14 +285,16 @@ fn fuzz(name: &str, seeds: Vec<Vec<u8>>) {
     let strategy = (
         proptest::sample::select(seeds),
         proptest::collection::vec(mutation(), 1..6),
+        (detect(), detect()),
     );
     let mut read_at_all = 0usize;
     let count = std::cell::Cell::new(0usize);
     TestRunner::new(config)
-        .run(&strategy, |(seed, mutations)| {
+        .run(&strategy, |(seed, mutations, (header, labels))| {
+            let options = TableOptions { header, labels };
             let bytes = mutated(seed, &mutations);
             // Whatever comes of it, it is a value and not a panic.
-            if let Ok(matrix) = read(folder.path(), name, &bytes) {
+            if let Ok(matrix) = read_with(folder.path(), name, &bytes, options) {
                 count.set(count.get() + 1);
                 prop_assert!(matrix.len() <= bytes.len().max(1) * 1100);
             }

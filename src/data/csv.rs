@@ -58,9 +58,11 @@ pub(super) fn read_separated(
     }
     let columns = body.columns.unwrap_or(first.len());
     let names = || first.iter().skip(1).all(is_word);
-    // One field short, of words: R's header.
-    let short =
-        first.len() + 1 == columns && (options.header == Detect::Yes || first.iter().all(is_word));
+    // One field short, of words: R's header, unless it is said to be none.
+    let short = first.len() + 1 == columns
+        && options.header != Detect::No
+        && options.labels != Detect::No
+        && (options.header == Detect::Yes || first.iter().all(is_word));
     if !short && first.len() != columns {
         return Err(Error::RaggedTable {
             name: name.into(),
@@ -379,6 +381,14 @@ mod tests {
             read_with(b"a,b\n1,2\n", none),
             Err(Error::NotANumber { line: 1, .. })
         ));
+        // A short first row is R's header or a mistake, never a row.
+        for (header, labels) in [(Detect::No, Detect::Auto), (Detect::Yes, Detect::No)] {
+            let found = read_with(b"a\nx,1\ny,2\n", TableOptions { header, labels });
+            assert!(
+                matches!(found, Err(Error::RaggedTable { line: 2, .. })),
+                "{found:?}"
+            );
+        }
         let only_header = read(b"a,b\n").unwrap();
         assert_eq!(only_header.values.nrows(), 0);
     }

@@ -136,6 +136,14 @@ pub fn read_matrix(path: &Path) -> Result<Array2<f64>> {
     Ok(source.read(TableOptions::default())?.values)
 }
 
+/// The folder that a file or folder lies in.
+pub(crate) fn folder_of(path: &Path) -> &Path {
+    match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    }
+}
+
 /// A file without a name yet, in the folder it is meant for: to be filled,
 /// flushed and renamed, so that a reader never sees half of it.
 pub(crate) fn file_aside(folder: &Path) -> std::io::Result<tempfile::NamedTempFile> {

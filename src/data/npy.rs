@@ -98,10 +98,7 @@ fn numbers<R: std::io::Read>(npy: NpyFile<R>) -> Option<std::io::Result<Vec<f64>
 /// # Errors
 /// [`Error::Write`].
 pub fn write_npy(path: &Path, matrix: &Array2<f64>) -> Result<()> {
-    let folder = match path.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder,
-        _ => Path::new("."),
-    };
+    let folder = super::folder_of(path);
     let write = || -> std::io::Result<()> {
         let mut buffer = BufWriter::new(super::file_aside(folder)?);
         let shape = [matrix.nrows() as u64, matrix.ncols() as u64];

@@ -14,10 +14,10 @@
 //!
 //! A report is made from the folder alone, long after the run if need be.
 
+mod claim;
 mod figures;
 mod html;
 mod records;
-mod replaceable;
 mod run_folder;
 mod summary;
 

@@ -10,8 +10,8 @@ use serde::Serialize;
 use tempfile::TempDir;
 
 use super::Summary;
-use super::replaceable::{CHECKPOINT, STRAY, check_replaceable};
-use crate::data::{Table, write_npy};
+use super::claim::{CHECKPOINT, STRAY, check_replaceable};
+use crate::data::{Table, folder_of, write_npy};
 use crate::error::{Error, Result};
 use crate::solver::{Outcome, Record};
 
@@ -28,13 +28,13 @@ pub struct Labels {
 /// so that bad input leaves nothing behind.
 #[derive(Debug, Clone)]
 pub struct RunFolder {
-    path: PathBuf,
+    pub(super) path: PathBuf,
     /// Whether an older run of this name may be replaced.
-    replace: bool,
+    pub(super) replace: bool,
     /// An older run that was replaced, kept until the new one is written.
-    old: Rc<RefCell<Option<TempDir>>>,
+    pub(super) old: Rc<RefCell<Option<TempDir>>>,
     /// Held while a run writes here; the system releases it if the program dies.
-    lock: Rc<RefCell<Option<fs::File>>>,
+    pub(super) lock: Rc<RefCell<Option<fs::File>>>,
 }
 
 impl RunFolder {
@@ -73,7 +73,7 @@ impl RunFolder {
         Ok(Self::at(path, replace))
     }
 
-    fn at(path: &Path, replace: bool) -> Self {
+    pub(super) fn at(path: &Path, replace: bool) -> Self {
         Self {
             path: path.into(),
             replace,
@@ -103,96 +103,6 @@ impl RunFolder {
     /// Where it is.
     pub fn path(&self) -> &Path {
         &self.path
-    }
-
-    /// Makes an empty folder of this name, in place of an older run's that may be
-    /// there, and writes the settings into it; with a copy of the data where it is
-    /// nowhere else. The older run is kept aside until the new one's results are
-    /// written.
-    ///
-    /// # Errors
-    /// As [`new`](Self::new): what was not there before the run is not replaced
-    /// either. [`Error::Write`].
-    pub fn create(&self, config: &str, data: Option<&str>) -> Result<()> {
-        let failed = |source| Error::Write {
-            path: self.path.clone(),
-            source,
-        };
-        let parent = folder_of(&self.path);
-        fs::create_dir_all(parent).map_err(failed)?;
-        let aside = tempfile::Builder::new()
-            .prefix(STRAY)
-            .tempdir_in(parent)
-            .map_err(failed)?;
-        let fresh = Self::at(&aside.path().join("new"), false);
-        fs::create_dir(&fresh.path).map_err(failed)?;
-        fresh.write("config.toml", config.as_bytes())?;
-        if let Some(data) = data {
-            fresh.write("data.csv", data.as_bytes())?;
-        }
-        let replaced = self.path.symlink_metadata().is_ok();
-        if replaced {
-            // It may have come while the run was under way.
-            if !self.replace {
-                return Err(Error::RunFolderExists {
-                    path: self.path.clone(),
-                });
-            }
-            check_replaceable(&self.path)?;
-            if self.path.join("config.toml").exists() {
-                // Not under the hands of another run.
-                Self::at(&self.path, false).lock()?;
-            }
-            fs::rename(&self.path, aside.path().join("old")).map_err(failed)?;
-        }
-        let made = fs::rename(&fresh.path, &self.path).map_err(failed);
-        if replaced {
-            *self.old.borrow_mut() = Some(aside);
-            if made.is_err() {
-                self.restore();
-            }
-        }
-        made?;
-        self.lock()
-    }
-
-    /// Claims the folder for this program until it ends.
-    ///
-    /// # Errors
-    /// [`Error::Busy`] if another run writes into it; [`Error::Read`].
-    pub fn lock(&self) -> Result<()> {
-        let path = self.path.join("config.toml");
-        let failed = |source| Error::Read {
-            path: path.clone(),
-            source,
-        };
-        let file = fs::File::open(&path).map_err(failed)?;
-        match file.try_lock() {
-            Ok(()) => {}
-            Err(fs::TryLockError::WouldBlock) => {
-                return Err(Error::Busy {
-                    path: self.path.clone(),
-                });
-            }
-            // A file system without locks must do without them.
-            Err(fs::TryLockError::Error(_)) => {}
-        }
-        *self.lock.borrow_mut() = Some(file);
-        Ok(())
-    }
-
-    /// Removes the folder and what is in it, for a run that could not be written;
-    /// an older run that it replaced comes back.
-    pub fn discard(&self) {
-        // Nothing more can be done where even this fails.
-        let _ = fs::remove_dir_all(&self.path);
-        self.restore();
-    }
-
-    fn restore(&self) {
-        if let Some(aside) = self.old.borrow_mut().take() {
-            let _ = fs::rename(aside.path().join("old"), &self.path);
-        }
     }
 
     /// Writes a file: aside, flushed to the disk, then renamed.
@@ -327,14 +237,6 @@ impl RunFolder {
     pub fn read_config(&self) -> Result<String> {
         let path = self.path.join("config.toml");
         fs::read_to_string(&path).map_err(|source| Error::Read { path, source })
-    }
-}
-
-/// The folder that a file or folder lies in.
-fn folder_of(path: &Path) -> &Path {
-    match path.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder,
-        _ => Path::new("."),
     }
 }
 
