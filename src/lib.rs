@@ -27,6 +27,7 @@ pub mod criterion;
 pub mod data;
 pub mod device;
 pub mod divergence;
+pub mod engine;
 pub mod error;
 pub mod factors;
 pub mod hypergradient;

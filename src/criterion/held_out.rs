@@ -4,6 +4,7 @@ use burn::tensor::Tensor;
 
 use super::{Criterion, weighted_derivative, weighted_divergence};
 use crate::divergence::Divergence;
+use crate::engine::FusedCriterion;
 use crate::error::{Error, Result};
 use crate::problem::Observed;
 
@@ -40,6 +41,10 @@ impl Criterion for HeldOut {
     fn value(&self, divergence: &dyn Divergence, observed: &Observed, y: &Tensor<2>) -> Tensor<2> {
         let weights = Self::weights(observed);
         weighted_divergence(divergence, &observed.x, Some(weights), y)
+    }
+
+    fn fused(&self) -> Option<FusedCriterion> {
+        Some(FusedCriterion::HeldOut)
     }
 
     fn derivative(

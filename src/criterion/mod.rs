@@ -20,6 +20,7 @@ pub use held_out::HeldOut;
 pub use training::Training;
 
 use crate::divergence::Divergence;
+use crate::engine::FusedCriterion;
 use crate::error::Result;
 use crate::problem::Observed;
 
@@ -42,6 +43,12 @@ pub trait Criterion: Debug + Send + Sync {
 
     /// `E_i` of each row, n×1, in differentiable operations.
     fn value(&self, divergence: &dyn Divergence, observed: &Observed, y: &Tensor<2>) -> Tensor<2>;
+
+    /// Which entries the criterion counts, for the [fused
+    /// engine](mod@crate::engine). `None`: runs with it are computed on tensors.
+    fn fused(&self) -> Option<FusedCriterion> {
+        None
+    }
 
     /// The hand-written `∂E/∂y`, n×m. Without it only reverse mode works.
     fn derivative(

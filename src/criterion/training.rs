@@ -4,6 +4,7 @@ use burn::tensor::Tensor;
 
 use super::{Criterion, weighted_derivative, weighted_divergence};
 use crate::divergence::Divergence;
+use crate::engine::FusedCriterion;
 use crate::problem::Observed;
 
 /// `E_i = Σ_j M_ij d(x_ij, y_ij)`, M the mask of the inner updates.
@@ -17,6 +18,10 @@ impl Criterion for Training {
 
     fn value(&self, divergence: &dyn Divergence, observed: &Observed, y: &Tensor<2>) -> Tensor<2> {
         weighted_divergence(divergence, &observed.x, observed.mask.as_ref(), y)
+    }
+
+    fn fused(&self) -> Option<FusedCriterion> {
+        Some(FusedCriterion::Training)
     }
 
     fn derivative(

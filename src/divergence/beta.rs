@@ -121,6 +121,10 @@ impl Divergence for Beta {
         })
     }
 
+    fn fused(&self) -> Option<Beta> {
+        Some(*self)
+    }
+
     /// For β < 1 a higher floor, so that the `y^(β−3)` of the slope stays finite
     /// (and `0 · y^(β−3)` stays 0).
     fn floor(&self, precision: Precision) -> f64 {

@@ -109,6 +109,12 @@ pub trait Divergence: Debug + Send + Sync {
         None
     }
 
+    /// The β-divergence that this is, for the [fused engine](mod@crate::engine).
+    /// `None`: runs with it are computed on tensors.
+    fn fused(&self) -> Option<Beta> {
+        None
+    }
+
     /// The smallest y that is passed to the other methods.
     fn floor(&self, precision: Precision) -> f64 {
         precision.floor()
@@ -137,6 +143,9 @@ impl<D: Divergence + ?Sized> Divergence for Arc<D> {
     }
     fn majoriser_powers(&self) -> Option<MajoriserPowers> {
         (**self).majoriser_powers()
+    }
+    fn fused(&self) -> Option<Beta> {
+        (**self).fused()
     }
     fn floor(&self, precision: Precision) -> f64 {
         (**self).floor(precision)

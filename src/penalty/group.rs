@@ -3,6 +3,7 @@
 use burn::tensor::Tensor;
 
 use super::{Penalty, constant_like};
+use crate::engine::FusedPenalty;
 use crate::numerics::{Floored, Precision};
 use crate::split::{MajoriserPowers, Split};
 
@@ -67,6 +68,10 @@ impl Penalty for Group {
             growing: 1.0,
             decaying: 0.0,
         })
+    }
+
+    fn fused(&self) -> Option<FusedPenalty> {
+        Some(FusedPenalty::Group)
     }
 }
 

@@ -4,6 +4,7 @@ use burn::tensor::Tensor;
 
 use super::group::{above_floor, inverse_norm};
 use super::{Penalty, constant_like};
+use crate::engine::FusedPenalty;
 use crate::split::{MajoriserPowers, Split};
 
 /// `r(w) = ‖w‖₁ / ‖w‖₂`, between 1 (one entry) and √r (all equal).
@@ -62,6 +63,10 @@ impl Penalty for Hoyer {
 
     fn majoriser_powers(&self) -> Option<MajoriserPowers> {
         None
+    }
+
+    fn fused(&self) -> Option<FusedPenalty> {
+        Some(FusedPenalty::Hoyer)
     }
 }
 

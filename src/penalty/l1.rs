@@ -3,6 +3,7 @@
 use burn::tensor::Tensor;
 
 use super::{Penalty, constant_like};
+use crate::engine::FusedPenalty;
 use crate::split::{MajoriserPowers, Split};
 
 /// `r(w) = Σ_k w_k`, with `p⁺ = 1` and `p⁻ = 0`.
@@ -45,6 +46,10 @@ impl Penalty for L1 {
             growing: 0.0,
             decaying: 0.0,
         })
+    }
+
+    fn fused(&self) -> Option<FusedPenalty> {
+        Some(FusedPenalty::L1)
     }
 }
 

@@ -66,6 +66,7 @@ pub use squared_l1::SquaredL1;
 pub use squared_l2::SquaredL2;
 pub use term::{PenaltyTerm, Weight};
 
+use crate::engine::FusedPenalty;
 use crate::error::{Error, Result};
 use crate::split::{MajoriserPowers, Split};
 
@@ -110,6 +111,12 @@ pub trait Penalty: Debug + Send + Sync {
 
     /// How its majoriser grows; `None` where no monotone update is known.
     fn majoriser_powers(&self) -> Option<MajoriserPowers> {
+        None
+    }
+
+    /// Which of the [fused engine](mod@crate::engine)'s penalties this is. `None`:
+    /// runs with it are computed on tensors.
+    fn fused(&self) -> Option<FusedPenalty> {
         None
     }
 }
@@ -179,6 +186,9 @@ impl<P: Penalty + ?Sized> Penalty for Arc<P> {
     }
     fn majoriser_powers(&self) -> Option<MajoriserPowers> {
         (**self).majoriser_powers()
+    }
+    fn fused(&self) -> Option<FusedPenalty> {
+        (**self).fused()
     }
 }
 

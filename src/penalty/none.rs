@@ -3,6 +3,7 @@
 use burn::tensor::Tensor;
 
 use super::{Penalty, constant_like};
+use crate::engine::FusedPenalty;
 use crate::split::{MajoriserPowers, Split};
 
 /// `r(w) = 0`.
@@ -38,6 +39,10 @@ impl Penalty for NoPenalty {
             growing: 0.0,
             decaying: 0.0,
         })
+    }
+
+    fn fused(&self) -> Option<FusedPenalty> {
+        Some(FusedPenalty::None)
     }
 }
 

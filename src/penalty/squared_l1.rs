@@ -3,6 +3,7 @@
 use burn::tensor::Tensor;
 
 use super::{Penalty, constant_like};
+use crate::engine::FusedPenalty;
 use crate::split::{MajoriserPowers, Split};
 
 /// `r(w) = (Σ_k w_k)²`, with `p⁺ = 2 Σ_k w_k` and `p⁻ = 0`.
@@ -44,6 +45,10 @@ impl Penalty for SquaredL1 {
             growing: 1.0,
             decaying: 0.0,
         })
+    }
+
+    fn fused(&self) -> Option<FusedPenalty> {
+        Some(FusedPenalty::SquaredL1)
     }
 }
 

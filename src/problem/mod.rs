@@ -4,8 +4,11 @@ mod checks;
 mod observed;
 mod to_matrix;
 
+use std::ops::Range;
+use std::sync::OnceLock;
+
 use burn::tensor::Tensor;
-use ndarray::Array2;
+use ndarray::{Array2, ArrayView2, Axis, Slice};
 
 pub use observed::Observed;
 pub use to_matrix::ToMatrix;
@@ -13,6 +16,7 @@ pub use to_matrix::ToMatrix;
 use self::checks::{check_nonnegative, check_shape, needed};
 use crate::device::Device;
 use crate::divergence::Divergence;
+use crate::engine::Side;
 use crate::error::{Error, Result};
 use crate::numerics::Precision;
 
@@ -34,10 +38,11 @@ pub struct Problem {
     held_out: Option<Array2<f64>>,
     precision: Precision,
     device: Device,
-    /// For updates of W.
-    rows: Observed,
+    /// For updates of W on tensors; made when first asked for, because the fused
+    /// engine never does.
+    rows: OnceLock<Observed>,
     /// The transposed data, for updates of H: laid out once, not per iteration.
-    columns: Observed,
+    columns: OnceLock<Observed>,
 }
 
 impl Problem {
@@ -158,31 +163,14 @@ impl Problem {
                 most,
             });
         }
-        let device = Device::default();
-        let tensor = |matrix: &Array2<f64>| {
-            let shape = [matrix.nrows(), matrix.ncols()];
-            device.tensor(matrix.iter().copied().collect(), shape, precision)
-        };
-        let transposed = |matrix: &Array2<f64>| {
-            let shape = [matrix.ncols(), matrix.nrows()];
-            device.tensor(matrix.t().iter().copied().collect(), shape, precision)
-        };
         Ok(Self {
-            rows: Observed {
-                x: tensor(&x),
-                mask: mask.as_ref().map(tensor),
-                held_out: held_out.as_ref().map(tensor),
-            },
-            columns: Observed {
-                x: transposed(&x),
-                mask: mask.as_ref().map(transposed),
-                held_out: held_out.as_ref().map(transposed),
-            },
-            x,
-            mask,
-            held_out,
+            x: in_row_order(x),
+            mask: mask.map(in_row_order),
+            held_out: held_out.map(in_row_order),
             precision,
-            device,
+            device: Device::default(),
+            rows: OnceLock::new(),
+            columns: OnceLock::new(),
         })
     }
 
@@ -220,6 +208,11 @@ impl Problem {
         self.mask.as_ref()
     }
 
+    /// The held-out weights, if any.
+    pub fn held_out_weights(&self) -> Option<&Array2<f64>> {
+        self.held_out.as_ref()
+    }
+
     /// The precision of its tensors.
     pub fn precision(&self) -> Precision {
         self.precision
@@ -235,12 +228,43 @@ impl Problem {
 
     /// The data as updates of W see it: n×m.
     pub fn rows(&self) -> &Observed {
-        &self.rows
+        self.rows.get_or_init(|| {
+            self.observed(|matrix| self.tensor_of_view(matrix.view(), self.precision))
+        })
     }
 
     /// The data as updates of H see it: m×n.
     pub fn columns(&self) -> &Observed {
-        &self.columns
+        self.columns.get_or_init(|| {
+            self.observed(|matrix| self.tensor_of_view(matrix.t(), self.precision))
+        })
+    }
+
+    fn observed(&self, tensor: impl Fn(&Array2<f64>) -> Tensor<2>) -> Observed {
+        Observed {
+            x: tensor(&self.x),
+            mask: self.mask.as_ref().map(&tensor),
+            held_out: self.held_out.as_ref().map(&tensor),
+        }
+    }
+
+    /// Some rows (columns, for updates of H) as tensors of a precision that need
+    /// not be the problem's own.
+    pub(crate) fn part(&self, side: Side, range: Range<usize>, precision: Precision) -> Observed {
+        self.observed(|matrix| {
+            let matrix = match side {
+                Side::W => matrix.view(),
+                Side::H => matrix.t(),
+            };
+            let part = matrix.slice_axis(Axis(0), Slice::from(range.clone()));
+            self.tensor_of_view(part, precision)
+        })
+    }
+
+    fn tensor_of_view(&self, matrix: ArrayView2<f64>, precision: Precision) -> Tensor<2> {
+        let shape = [matrix.nrows(), matrix.ncols()];
+        let values = matrix.iter().copied().collect();
+        self.device.tensor(values, shape, precision)
     }
 
     /// Values in row order as a tensor beside X, unchecked: for states that the
@@ -265,6 +289,15 @@ impl Problem {
         check_nonnegative(what, &matrix, self.precision)?;
         let values = matrix.iter().copied().collect();
         Ok(self.device.tensor(values, shape, self.precision))
+    }
+}
+
+/// The same matrix, laid out row by row.
+fn in_row_order(matrix: Array2<f64>) -> Array2<f64> {
+    if matrix.is_standard_layout() {
+        matrix
+    } else {
+        matrix.as_standard_layout().into_owned()
     }
 }
 

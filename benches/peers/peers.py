@@ -1,0 +1,89 @@
+"""What the peers take for the same work: NumPy, JAX and scikit-learn.
+
+Called by run.sh; prints one line of JSON per request read from standard input,
+so that peers and altbi can be timed in alternation by one run.
+"""
+import json
+import sys
+import time
+
+import jax
+
+jax.config.update("jax_enable_x64", True)
+jax.config.update("jax_platforms", "cpu")
+import jax.numpy as jnp
+import numpy as np
+from sklearn.decomposition import NMF
+
+T = 4
+
+
+def problem(n, m, r):
+    generator = np.random.default_rng(0)
+    w = generator.gamma(0.5, 1.0, (n, r)) + 1e-3
+    h = generator.gamma(0.5, 1.0, (r, m)) + 1e-3
+    x = w @ h * generator.gamma(20.0, 0.05, (n, m))
+    w0 = generator.uniform(0.1, 1.0, (n, r))
+    h0 = generator.uniform(0.1, 1.0, (r, m))
+    return x, w0, h0, np.full(n, 0.1)
+
+
+def bunch_numpy(x, w, h, lam):
+    """KL, l1: value and tangent of T updates, then dE/dλ; forward mode."""
+    sums = h.sum(axis=1)
+    p = sums + lam[:, None]
+    s = np.zeros_like(w)
+    for _ in range(T):
+        y = w @ h
+        ratio = x / y
+        q = (ratio @ h.T) / p
+        y_dot = s @ h
+        n_dot = -((ratio / y) * y_dot) @ h.T
+        q_dot = (n_dot - q) / p
+        s = s * q + w * q_dot
+        w = w * q
+    y = w @ h
+    ratio = x / y
+    error = np.sum(x * np.log(ratio) - x + y)
+    g = sums - ratio @ h.T
+    return error, np.sum(g * s, axis=1), w
+
+
+def bunch_error(lam, x, w, h):
+    p = h.sum(axis=1) + lam[:, None]
+    for _ in range(T):
+        w = w * ((x / (w @ h)) @ h.T) / p
+    y = w @ h
+    return jnp.sum(x * jnp.log(x / y) - x + y), w
+
+
+bunch_jax = jax.jit(jax.value_and_grad(bunch_error, has_aux=True))
+
+
+class Peers:
+    def __init__(self, n, m, r):
+        self.x, self.w, self.h, self.lam = problem(n, m, r)
+        self.on_device = [jnp.asarray(a) for a in (self.lam, self.x, self.w, self.h)]
+        self.rank = r
+
+    def numpy(self):
+        return bunch_numpy(self.x, self.w, self.h, self.lam)
+
+    def jax(self):
+        return jax.block_until_ready(bunch_jax(*self.on_device))
+
+    def sklearn(self, iterations=20):
+        model = NMF(
+            self.rank, init="custom", solver="mu", beta_loss="kullback-leibler",
+            max_iter=iterations, tol=0.0,
+        )
+        model.fit_transform(self.x, W=self.w.copy(), H=self.h.copy())
+
+
+def seconds(f, repeats):
+    times = []
+    for _ in range(repeats):
+        clock = time.perf_counter()
+        f()
+        times.append(time.perf_counter() - clock)
+    return min(times)

@@ -1,0 +1,229 @@
+//! The β-divergences entry by entry: what [`Beta`](crate::Beta) computes on whole
+//! matrices, here on a vector of rows at a time.
+
+use pulp::Simd;
+
+use super::lanes::{Lanes, Real};
+
+/// The two parts of the derivative at an entry, and their change along ẏ.
+pub(super) struct Parts<T: Real, S: Simd> {
+    pub(super) positive: Lanes<T, S>,
+    pub(super) negative: Lanes<T, S>,
+    pub(super) positive_dot: Lanes<T, S>,
+    pub(super) negative_dot: Lanes<T, S>,
+}
+
+/// A divergence that the fused engine knows.
+pub(super) trait Entry: Copy + Send + Sync {
+    /// Whether ∇⁺ depends on y; where it does not, it is 1.
+    const POSITIVE_VARIES: bool;
+    /// Whether ∇⁻ depends on y.
+    const NEGATIVE_VARIES: bool;
+
+    /// The parts at (x, y), with their derivatives in the direction ẏ. The inverse
+    /// of y is given because it is cheaper for several y at once.
+    fn parts<T: Real, S: Simd>(
+        self,
+        x: Lanes<T, S>,
+        y: Lanes<T, S>,
+        inverse: Lanes<T, S>,
+        y_dot: Lanes<T, S>,
+    ) -> Parts<T, S>;
+
+    /// d(x, y) of `J` entries.
+    fn values<T: Real, S: Simd, const J: usize>(
+        self,
+        x: [Lanes<T, S>; J],
+        y: [Lanes<T, S>; J],
+        inverse: [Lanes<T, S>; J],
+    ) -> [Lanes<T, S>; J];
+}
+
+/// x, or a tiny number where x is zero, so that its logarithm exists.
+#[inline(always)]
+fn positive<T: Real, S: Simd>(x: Lanes<T, S>) -> Lanes<T, S> {
+    x.max(x.constant(T::PRECISION.floor()))
+}
+
+/// β = 2.
+#[derive(Clone, Copy)]
+pub(super) struct Frobenius;
+
+impl Entry for Frobenius {
+    const POSITIVE_VARIES: bool = true;
+    const NEGATIVE_VARIES: bool = false;
+
+    #[inline(always)]
+    fn parts<T: Real, S: Simd>(
+        self,
+        x: Lanes<T, S>,
+        y: Lanes<T, S>,
+        inverse: Lanes<T, S>,
+        y_dot: Lanes<T, S>,
+    ) -> Parts<T, S> {
+        Parts {
+            positive: y,
+            negative: x,
+            positive_dot: y_dot,
+            negative_dot: x.constant(0.0),
+        }
+    }
+
+    #[inline(always)]
+    fn values<T: Real, S: Simd, const J: usize>(
+        self,
+        x: [Lanes<T, S>; J],
+        y: [Lanes<T, S>; J],
+        _inverse: [Lanes<T, S>; J],
+    ) -> [Lanes<T, S>; J] {
+        let mut values = x;
+        for j in 0..J {
+            let residual = x[j] - y[j];
+            values[j] = residual * residual * x[j].constant(0.5);
+        }
+        values
+    }
+}
+
+/// β = 1.
+#[derive(Clone, Copy)]
+pub(super) struct KullbackLeibler;
+
+impl Entry for KullbackLeibler {
+    const POSITIVE_VARIES: bool = false;
+    const NEGATIVE_VARIES: bool = true;
+
+    #[inline(always)]
+    fn parts<T: Real, S: Simd>(
+        self,
+        x: Lanes<T, S>,
+        y: Lanes<T, S>,
+        inverse: Lanes<T, S>,
+        y_dot: Lanes<T, S>,
+    ) -> Parts<T, S> {
+        let negative = x * inverse;
+        Parts {
+            positive: x.constant(1.0),
+            negative,
+            positive_dot: x.constant(0.0),
+            // ẏ/y first: it is 0 where the floor binds, and x/y² may be infinite.
+            negative_dot: -negative * (y_dot * inverse),
+        }
+    }
+
+    #[inline(always)]
+    fn values<T: Real, S: Simd, const J: usize>(
+        self,
+        x: [Lanes<T, S>; J],
+        y: [Lanes<T, S>; J],
+        inverse: [Lanes<T, S>; J],
+    ) -> [Lanes<T, S>; J] {
+        let mut ratios = x;
+        for j in 0..J {
+            ratios[j] = positive(x[j] * inverse[j]);
+        }
+        let logarithms = Lanes::ln_each(ratios);
+        let mut values = x;
+        for j in 0..J {
+            values[j] = x[j].mul_add(logarithms[j], y[j] - x[j]);
+        }
+        values
+    }
+}
+
+/// β = 0.
+#[derive(Clone, Copy)]
+pub(super) struct ItakuraSaito;
+
+impl Entry for ItakuraSaito {
+    const POSITIVE_VARIES: bool = true;
+    const NEGATIVE_VARIES: bool = true;
+
+    #[inline(always)]
+    fn parts<T: Real, S: Simd>(
+        self,
+        x: Lanes<T, S>,
+        y: Lanes<T, S>,
+        inverse: Lanes<T, S>,
+        y_dot: Lanes<T, S>,
+    ) -> Parts<T, S> {
+        let negative = x * inverse * inverse;
+        let rate = y_dot * inverse;
+        Parts {
+            positive: inverse,
+            negative,
+            positive_dot: -inverse * rate,
+            negative_dot: x.constant(-2.0) * negative * rate,
+        }
+    }
+
+    #[inline(always)]
+    fn values<T: Real, S: Simd, const J: usize>(
+        self,
+        x: [Lanes<T, S>; J],
+        y: [Lanes<T, S>; J],
+        inverse: [Lanes<T, S>; J],
+    ) -> [Lanes<T, S>; J] {
+        let (mut ratios, mut values) = (x, y);
+        for j in 0..J {
+            values[j] = x[j] * inverse[j];
+            // An entry without weight may be 0; its value must stay finite.
+            ratios[j] = positive(values[j]);
+        }
+        let logarithms = Lanes::ln_each(ratios);
+        for j in 0..J {
+            values[j] = values[j] - logarithms[j] - x[j].constant(1.0);
+        }
+        values
+    }
+}
+
+/// Any other β.
+#[derive(Clone, Copy)]
+pub(super) struct General {
+    pub(super) beta: f64,
+}
+
+impl Entry for General {
+    const POSITIVE_VARIES: bool = true;
+    const NEGATIVE_VARIES: bool = true;
+
+    #[inline(always)]
+    fn parts<T: Real, S: Simd>(
+        self,
+        x: Lanes<T, S>,
+        y: Lanes<T, S>,
+        inverse: Lanes<T, S>,
+        y_dot: Lanes<T, S>,
+    ) -> Parts<T, S> {
+        let common = y.power(self.beta - 2.0);
+        let (positive, negative) = (common * y, x * common);
+        let rate = y_dot * inverse;
+        Parts {
+            positive,
+            negative,
+            positive_dot: x.constant(self.beta - 1.0) * positive * rate,
+            negative_dot: x.constant(self.beta - 2.0) * negative * rate,
+        }
+    }
+
+    #[inline(always)]
+    fn values<T: Real, S: Simd, const J: usize>(
+        self,
+        x: [Lanes<T, S>; J],
+        y: [Lanes<T, S>; J],
+        _inverse: [Lanes<T, S>; J],
+    ) -> [Lanes<T, S>; J] {
+        let beta = self.beta;
+        let mut values = x;
+        for j in 0..J {
+            let (x, y) = (x[j], y[j]);
+            let floor = x.constant(T::PRECISION.floor());
+            let of_x = x.where_less(floor, x.constant(0.0), positive(x).power(beta));
+            let linear = x.constant(beta - 1.0) * y - x.constant(beta) * x;
+            let scale = x.constant((beta * (beta - 1.0)).recip());
+            values[j] = (of_x + y.power(beta - 1.0) * linear) * scale;
+        }
+        values
+    }
+}

@@ -1,0 +1,286 @@
+//! The fused engine: updates of either factor, all rows, all cores.
+
+use std::sync::{Mutex, PoisonError};
+
+use pulp::Arch;
+use rayon::prelude::*;
+
+use super::block::{RowOutcome, Rows, Shared, Task, Wanted};
+use super::entry::{Entry, Frobenius, General, ItakuraSaito, KullbackLeibler};
+use super::lanes::Real;
+use super::matrix::{Packed, Side, Source};
+use super::plan::Plan;
+use super::scratch::Scratch;
+use crate::problem::Problem;
+
+/// Columns that are packed at a time where they are not all packed beforehand: so
+/// many vectors stay in the first cache.
+const CHUNK: usize = 256;
+/// Tasks hold a multiple of so many rows: the most that any vector has.
+const ROWS: usize = 16;
+/// Tasks per thread: enough to share out evenly.
+const TASKS_PER_THREAD: usize = 8;
+/// Multiplications below which waking another thread costs more than it saves.
+const WORTH_SHARING: usize = 1 << 19;
+
+/// The data, packed, and the buffers of a run.
+#[derive(Debug)]
+pub(crate) struct Fused<T> {
+    rank: usize,
+    x: Packed<T>,
+    mask: Option<Packed<T>>,
+    held_out: Option<Packed<T>>,
+    other: Vec<T>,
+    other_sums: Vec<T>,
+    gram: Vec<T>,
+    outcome: Vec<RowOutcome>,
+    scratch: Vec<Mutex<Scratch<T>>>,
+}
+
+/// One update, or a bunch of them.
+pub(crate) struct Request<'a> {
+    pub(crate) plan: &'a Plan,
+    pub(crate) problem: &'a Problem,
+    pub(crate) side: Side,
+    /// λ, or nothing where no term is tuned.
+    pub(crate) lambda: &'a [f64],
+    pub(crate) length: usize,
+    pub(crate) wanted: Wanted,
+    /// Whether E is taken over the held-out entries.
+    pub(crate) held_out: bool,
+}
+
+impl<T: Real> Fused<T> {
+    /// For problems of a shape; `threads` will share the work.
+    pub(crate) fn new(problem: &Problem, rank: usize, threads: usize) -> Self {
+        let [n, m] = problem.shape();
+        let zero = T::from_f64(0.0);
+        let (mask, held_out) = (problem.mask(), problem.held_out_weights());
+        let scratch = || Scratch::new(CHUNK, rank, mask.is_some(), held_out.is_some());
+        Self {
+            rank,
+            x: Packed::new(problem.x()),
+            mask: mask.map(Packed::new),
+            held_out: held_out.map(Packed::new),
+            other: vec![zero; n.max(m) * rank],
+            other_sums: vec![zero; rank],
+            gram: vec![zero; rank * rank],
+            outcome: vec![RowOutcome::default(); n.max(m)],
+            scratch: (0..threads.max(1)).map(|_| Mutex::new(scratch())).collect(),
+        }
+    }
+
+    /// Updates `factor` in place.
+    ///
+    /// # Shapes
+    /// `factor` is W (n×r) or Hᵀ (m×r), row by row; `other` Hᵀ or W.
+    pub(crate) fn update(
+        &mut self,
+        request: &Request<'_>,
+        factor: &mut [f64],
+        other: impl Iterator<Item = f64>,
+    ) -> &[RowOutcome] {
+        let Request {
+            plan,
+            problem,
+            side,
+            ..
+        } = *request;
+        let [n, m] = problem.shape();
+        let (rows, columns) = match side {
+            Side::W => (n, m),
+            Side::H => (m, n),
+        };
+        let rank = self.rank;
+        let slots = &mut self.other[..columns * rank];
+        for (slot, value) in slots.iter_mut().zip(other) {
+            *slot = T::from_f64(value);
+        }
+        let other = &self.other[..columns * rank];
+        let masked = problem.mask().is_some();
+        sums(other, rank, &mut self.other_sums);
+        let by_gram = plan.divergence.0 == 2.0 && !masked;
+        if by_gram {
+            products(other, rank, &mut self.gram);
+        }
+        let passes = request.length + usize::from(request.wanted != Wanted::Factor);
+        let held_out_weights = problem.held_out_weights().filter(|_| request.held_out);
+        let (x, mask, held_out) = match side {
+            Side::W => (
+                self.x.source(),
+                self.mask.as_ref().map(Packed::source),
+                self.held_out
+                    .as_ref()
+                    .filter(|_| request.held_out)
+                    .map(Packed::source),
+            ),
+            Side::H => (
+                Source::Transposed(problem.x()),
+                problem.mask().map(Source::Transposed),
+                held_out_weights.map(Source::Transposed),
+            ),
+        };
+        let shared = Shared {
+            plan,
+            x,
+            mask,
+            held_out,
+            other,
+            other_sums: &self.other_sums,
+            gram: if by_gram { &self.gram } else { &[] },
+            columns,
+            chunk: match side {
+                Side::W => columns,
+                Side::H => CHUNK,
+            },
+            rank,
+            floor: T::from_f64(plan.floor::<T>()),
+            length: request.length,
+            wanted: request.wanted,
+        };
+        let outcome = &mut self.outcome[..rows];
+        let work = rows * columns * rank * passes;
+        let share = Share {
+            scratch: &self.scratch,
+            rows_per_task: if work < WORTH_SHARING {
+                rows.next_multiple_of(ROWS)
+            } else {
+                let tasks = TASKS_PER_THREAD * self.scratch.len();
+                rows.div_ceil(tasks).next_multiple_of(ROWS)
+            },
+        };
+        let lambda = request.lambda;
+        match plan.divergence.0 {
+            2.0 => share.run(shared, Frobenius, factor, lambda, outcome),
+            1.0 => share.run(shared, KullbackLeibler, factor, lambda, outcome),
+            0.0 => share.run(shared, ItakuraSaito, factor, lambda, outcome),
+            beta => share.run(shared, General { beta }, factor, lambda, outcome),
+        }
+        outcome
+    }
+}
+
+/// How the rows are dealt out.
+struct Share<'a, T> {
+    scratch: &'a [Mutex<Scratch<T>>],
+    rows_per_task: usize,
+}
+
+impl<T: Real> Share<'_, T> {
+    fn run<D: Entry>(
+        &self,
+        shared: Shared<'_, T>,
+        divergence: D,
+        factor: &mut [f64],
+        lambda: &[f64],
+        outcome: &mut [RowOutcome],
+    ) {
+        let size = self.rows_per_task;
+        let run = |index: usize, factor: &mut [f64], outcome: &mut [RowOutcome]| {
+            let first = index * size;
+            let rows = Rows {
+                first,
+                factor,
+                lambda: lambda.get(first..first + outcome.len()).unwrap_or(&[]),
+                outcome,
+            };
+            // Each thread has its own; none ever waits.
+            let thread = rayon::current_thread_index().unwrap_or(0) % self.scratch.len();
+            let scratch = self.scratch[thread].lock();
+            let mut scratch = scratch.unwrap_or_else(PoisonError::into_inner);
+            Arch::new().dispatch(Task {
+                shared,
+                rows,
+                scratch: &mut *scratch,
+                divergence,
+            });
+        };
+        let length = size * shared.rank;
+        if self.scratch.len() == 1 || size >= outcome.len() {
+            let tasks = factor.chunks_mut(length).zip(outcome.chunks_mut(size));
+            for (index, (factor, outcome)) in tasks.enumerate() {
+                run(index, factor, outcome);
+            }
+        } else {
+            let tasks = factor.par_chunks_mut(length).zip(outcome.par_chunks_mut(size));
+            tasks.enumerate().for_each(|(index, (factor, outcome))| run(index, factor, outcome));
+        }
+    }
+}
+
+/// `Σ_j other_jk`.
+fn sums<T: Real>(other: &[T], rank: usize, sums: &mut [T]) {
+    for (k, sum) in sums.iter_mut().enumerate() {
+        let column = other[k..].iter().step_by(rank);
+        *sum = T::from_f64(column.map(|value| value.to_f64()).sum());
+    }
+}
+
+/// `Σ_j other_jk other_jl`.
+fn products<T: Real>(other: &[T], rank: usize, products: &mut [T]) {
+    for k in 0..rank {
+        for l in 0..=k {
+            let rows = other.chunks_exact(rank);
+            let sum = rows.map(|row| row[k].to_f64() * row[l].to_f64()).sum();
+            products[k * rank + l] = T::from_f64(sum);
+            products[l * rank + k] = products[k * rank + l];
+        }
+    }
+}
+
+#[cfg(test)]
+mod probe {
+    use super::*;
+    use crate::numerics::Precision;
+    use crate::update::Rule;
+    use crate::penalty::{PenaltyTerm, L1};
+    use std::sync::Arc;
+    use ndarray::Array2;
+    use std::time::Instant;
+
+    #[test]
+    fn probe() {
+        let threads: usize = std::env::var("THREADS").map_or(2, |t| t.parse().unwrap());
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+        let only: Option<usize> = std::env::var("CASE").ok().map(|t| t.parse().unwrap());
+        let reps: usize = std::env::var("REPS").map_or(15, |t| t.parse().unwrap());
+        for beta in [1.0, 2.0, 0.0, 0.5] {
+        if only.is_some() && beta != 1.0 { continue; }
+        for (index, (n, m, r)) in [(1000, 50, 4), (224, 3025, 5), (5000, 500, 10), (1000, 1000, 30)].into_iter().enumerate() {
+            if only.is_some_and(|c| c != index) { continue; }
+            let x = Array2::from_shape_fn((n, m), |(i, j)| 0.5 + ((i * 7919 + j * 104729) % 1000) as f64 / 1000.0);
+            let problem = Problem::new(&x, Precision::F64).unwrap();
+            let rule = Rule::new(Arc::new(crate::Beta(beta)), vec![PenaltyTerm::tuned(L1)]);
+            let plan = Plan::of(&rule).unwrap();
+            let plan_h = Plan::of(&Rule::new(Arc::new(crate::Beta(beta)), vec![])).unwrap();
+            let w: Vec<f64> = (0..n * r).map(|i| 0.1 + (i * 37 % 101) as f64 / 101.0).collect();
+            let h: Vec<f64> = (0..m * r).map(|i| 0.1 + (i * 53 % 103) as f64 / 103.0).collect();
+            let lambda = vec![0.1; n];
+            let mut fused = Fused::<f64>::new(&problem, r, threads);
+            let time = |f: &mut dyn FnMut()| {
+                f();
+                let mut best = f64::INFINITY;
+                for _ in 0..reps {
+                    let clock = Instant::now();
+                    f();
+                    best = best.min(clock.elapsed().as_secs_f64());
+                }
+                best * 1e3
+            };
+            let mut go = |length, wanted, side: Side| {
+                let request = Request { plan: if side == Side::W {&plan} else {&plan_h}, problem: &problem, side, lambda: &lambda, length, wanted, held_out: false };
+                let (a, b) = if side == Side::W { (w.clone(), h.clone()) } else { (h.clone(), w.clone()) };
+                let mut a2 = a.clone();
+                time(&mut || { a2.copy_from_slice(&a); pool.install(|| { fused.update(&request, &mut a2, b.iter().copied()); }); })
+            };
+            let bunch = go(4, Wanted::Gradient, Side::W);
+            if only.is_some() { println!("{bunch}"); continue; }
+            let mut_t = go(4, Wanted::Errors, Side::W);
+            let one = go(1, Wanted::Factor, Side::W);
+            let error = go(0, Wanted::Errors, Side::W);
+            let h1 = go(1, Wanted::Factor, Side::H);
+            println!("beta {beta} {n}x{m} r={r}: bunch+grad {bunch:.3} ms, mu-t {mut_t:.3}, one {one:.3}, error {error:.3}, H {h1:.3}");
+        }
+        }
+    }
+}

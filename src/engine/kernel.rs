@@ -1,0 +1,464 @@
+//! The inner loops: one pass over the columns of a block of rows.
+//!
+//! A block is as many rows as a vector has lanes. Its x is packed so that the
+//! entries of a column are one vector; the other factor is read one number at a
+//! time and spread over the lanes. So there are no sums across lanes, no
+//! remainders but whole rows at the end of the matrix, and every sum runs over the
+//! columns in their order: the result does not depend on blocks or threads.
+//!
+//! [`TILE`] columns go through three phases together: y = wH, the entries' parts,
+//! the sums over columns. Each phase has enough independent work to keep the
+//! processor busy while its own results are under way.
+
+use pulp::Simd;
+
+use super::entry::{Entry, Parts};
+use super::lanes::{Lanes, Real};
+
+/// Columns that go through the phases together.
+const TILE: usize = 16;
+/// Columns whose y are summed side by side.
+const SIDE: usize = 4;
+/// Components whose sums are kept in registers side by side.
+const COMPONENTS: usize = 5;
+
+/// What a pass reads: some columns of a block, packed.
+pub(super) struct Columns<'a, T: Real, S: Simd> {
+    /// One vector per column.
+    pub(super) x: &'a [T::Vector<S>],
+    /// One vector per column, or empty where all weights are 1.
+    pub(super) weights: &'a [T::Vector<S>],
+    /// The other factor, r numbers per column.
+    pub(super) other: &'a [T],
+    /// The smallest y.
+    pub(super) floor: T,
+}
+
+/// Where the rows stand: w and its derivative with respect to λ, one vector per
+/// component.
+pub(super) struct Point<'a, V> {
+    pub(super) w: &'a [V],
+    pub(super) w_dot: &'a [V],
+}
+
+/// The sums of a pass over columns, one vector per component: `(M ∇±) Hᵀ` and
+/// their derivatives.
+#[derive(Debug)]
+pub(super) struct Sums<A> {
+    pub(super) positive: A,
+    pub(super) negative: A,
+    pub(super) positive_dot: A,
+    pub(super) negative_dot: A,
+}
+
+impl<A> Sums<A> {
+    #[inline(always)]
+    pub(super) fn map<B>(self, f: impl Fn(A) -> B) -> Sums<B> {
+        Sums {
+            positive: f(self.positive),
+            negative: f(self.negative),
+            positive_dot: f(self.positive_dot),
+            negative_dot: f(self.negative_dot),
+        }
+    }
+
+    #[inline(always)]
+    pub(super) fn as_mut(&mut self) -> Sums<&mut A> {
+        Sums {
+            positive: &mut self.positive,
+            negative: &mut self.negative,
+            positive_dot: &mut self.positive_dot,
+            negative_dot: &mut self.negative_dot,
+        }
+    }
+}
+
+impl<'a, T: Real, S: Simd> Columns<'a, T, S> {
+    /// The columns in tiles: their range, x, weights and part of the other factor.
+    #[inline(always)]
+    fn tile(&self, from: usize, to: usize, rank: usize) -> Self {
+        Self {
+            x: &self.x[from..to],
+            weights: if self.weights.is_empty() {
+                self.weights
+            } else {
+                &self.weights[from..to]
+            },
+            other: &self.other[from * rank..to * rank],
+            floor: self.floor,
+        }
+    }
+}
+
+/// Where a tile goes through its phases: y and ẏ, floored, and the entries' parts.
+/// Aligned to cache lines, which vectors of the crate pulp are not by themselves.
+#[repr(C, align(64))]
+struct Workbench<V> {
+    y: [V; TILE],
+    y_dot: [V; TILE],
+    parts: Sums<[V; TILE]>,
+}
+
+impl<V: Copy> Workbench<V> {
+    #[inline(always)]
+    fn new(zero: V) -> Self {
+        Self {
+            y: [zero; TILE],
+            y_dot: [zero; TILE],
+            parts: Sums {
+                positive: [zero; TILE],
+                negative: [zero; TILE],
+                positive_dot: [zero; TILE],
+                negative_dot: [zero; TILE],
+            },
+        }
+    }
+}
+
+#[inline(always)]
+fn reconstruct<T: Real, S: Simd, const TANGENT: bool>(
+    simd: S,
+    tile: &Columns<'_, T, S>,
+    point: &Point<'_, T::Vector<S>>,
+    bench: &mut Workbench<T::Vector<S>>,
+) {
+    let count = tile.x.len();
+    let mut from = 0;
+    while from + SIDE <= count {
+        reconstruct_some::<T, S, TANGENT, SIDE>(simd, tile, point, from, bench);
+        from += SIDE;
+    }
+    while from < count {
+        reconstruct_some::<T, S, TANGENT, 1>(simd, tile, point, from, bench);
+        from += 1;
+    }
+}
+
+#[inline(always)]
+fn reconstruct_some<T: Real, S: Simd, const TANGENT: bool, const J: usize>(
+    simd: S,
+    tile: &Columns<'_, T, S>,
+    point: &Point<'_, T::Vector<S>>,
+    from: usize,
+    bench: &mut Workbench<T::Vector<S>>,
+) {
+    let rank = point.w.len();
+    let zero = Lanes::<T, S>::zero(simd);
+    let (mut y, mut y_dot) = ([zero; J], [zero; J]);
+    // Cut to their lengths, so that the compiler knows that no index is beyond.
+    let (w, w_dot) = (&point.w[..rank], &point.w_dot[..rank]);
+    let mut other: [&[T]; J] = [&[]; J];
+    for j in 0..J {
+        other[j] = &tile.other[(from + j) * rank..(from + j + 1) * rank];
+    }
+    for k in 0..rank {
+        let w = Lanes::new(simd, w[k]);
+        let w_dot = Lanes::new(simd, w_dot[k]);
+        for j in 0..J {
+            let h = Lanes::splat(simd, other[j][k]);
+            y[j] = w.mul_add(h, y[j]);
+            if TANGENT {
+                y_dot[j] = w_dot.mul_add(h, y_dot[j]);
+            }
+        }
+    }
+    let floor = Lanes::splat(simd, tile.floor);
+    for j in 0..J {
+        if TANGENT {
+            bench.y_dot[from + j] = y[j].where_less(floor, zero, y_dot[j]).value;
+        }
+        bench.y[from + j] = y[j].max(floor).value;
+    }
+}
+
+/// 1/a and 1/b by one division, b/(ab) and a/(ab): the floor can be squared.
+#[inline(always)]
+fn inverses<T: Real, S: Simd>(a: Lanes<T, S>, b: Lanes<T, S>) -> [Lanes<T, S>; 2] {
+    let both = (a * b).recip();
+    [both * b, both * a]
+}
+
+/// Adds the columns to the sums.
+#[inline(always)]
+pub(super) fn accumulate<T, S, D, const TANGENT: bool, const WEIGHTED: bool>(
+    simd: S,
+    divergence: D,
+    columns: &Columns<'_, T, S>,
+    point: &Point<'_, T::Vector<S>>,
+    sums: &mut Sums<&mut [T::Vector<S>]>,
+) where
+    T: Real,
+    S: Simd,
+    D: Entry,
+{
+    let rank = point.w.len();
+    let count = columns.x.len();
+    let mut bench = Workbench::new(Lanes::<T, S>::zero(simd).value);
+    let mut from = 0;
+    while from < count {
+        let to = count.min(from + TILE);
+        let tile = columns.tile(from, to, rank);
+        reconstruct::<T, S, TANGENT>(simd, &tile, point, &mut bench);
+        // Loops of known length are much the faster ones.
+        if to - from == TILE {
+            entries::<T, S, D, TANGENT, WEIGHTED>(simd, divergence, &tile, TILE, &mut bench);
+            add_to::<T, S, D, TANGENT, WEIGHTED>(simd, sums, &bench.parts, &tile, TILE);
+        } else {
+            let count = to - from;
+            entries::<T, S, D, TANGENT, WEIGHTED>(simd, divergence, &tile, count, &mut bench);
+            add_to::<T, S, D, TANGENT, WEIGHTED>(simd, sums, &bench.parts, &tile, count);
+        }
+        from = to;
+    }
+}
+
+/// The parts of a tile's entries.
+#[inline(always)]
+fn entries<T: Real, S: Simd, D: Entry, const TANGENT: bool, const WEIGHTED: bool>(
+    simd: S,
+    divergence: D,
+    tile: &Columns<'_, T, S>,
+    count: usize,
+    bench: &mut Workbench<T::Vector<S>>,
+) {
+    let tile = &tile.tile(0, count, 0);
+    let mut j = 0;
+    while j < count {
+        // The last of an odd number shares its division with itself.
+        let next = if j + 1 < count { j + 1 } else { j };
+        let y = [j, next].map(|j| Lanes::<T, S>::new(simd, bench.y[j]));
+        let [inverse, inverse_of_next] = inverses(y[0], y[1]);
+        entry::<T, S, D, TANGENT, WEIGHTED>(simd, divergence, tile, bench, j, inverse);
+        entry::<T, S, D, TANGENT, WEIGHTED>(simd, divergence, tile, bench, next, inverse_of_next);
+        j += 2;
+    }
+}
+
+#[inline(always)]
+fn entry<T: Real, S: Simd, D: Entry, const TANGENT: bool, const WEIGHTED: bool>(
+    simd: S,
+    divergence: D,
+    tile: &Columns<'_, T, S>,
+    bench: &mut Workbench<T::Vector<S>>,
+    j: usize,
+    inverse: Lanes<T, S>,
+) {
+    let x = Lanes::new(simd, tile.x[j]);
+    let (y, y_dot) = (
+        Lanes::new(simd, bench.y[j]),
+        Lanes::new(simd, bench.y_dot[j]),
+    );
+    let Parts {
+        mut positive,
+        mut negative,
+        mut positive_dot,
+        mut negative_dot,
+    } = divergence.parts(x, y, inverse, y_dot);
+    if WEIGHTED {
+        let weight = Lanes::new(simd, tile.weights[j]);
+        positive = positive * weight;
+        negative = negative * weight;
+        positive_dot = positive_dot * weight;
+        negative_dot = negative_dot * weight;
+    }
+    bench.parts.negative[j] = negative.value;
+    if D::POSITIVE_VARIES || WEIGHTED {
+        bench.parts.positive[j] = positive.value;
+    }
+    if TANGENT && D::NEGATIVE_VARIES {
+        bench.parts.negative_dot[j] = negative_dot.value;
+    }
+    if TANGENT && D::POSITIVE_VARIES {
+        bench.parts.positive_dot[j] = positive_dot.value;
+    }
+}
+
+/// Adds a tile's parts, times the other factor, to the sums.
+#[inline(always)]
+fn add_to<T: Real, S: Simd, D: Entry, const TANGENT: bool, const WEIGHTED: bool>(
+    simd: S,
+    sums: &mut Sums<&mut [T::Vector<S>]>,
+    parts: &Sums<[T::Vector<S>; TILE]>,
+    tile: &Columns<'_, T, S>,
+    count: usize,
+) {
+    let other = tile.other;
+    let negative = [&mut *sums.negative, &mut *sums.negative_dot];
+    let terms = [&parts.negative[..count], &parts.negative_dot[..count]];
+    if TANGENT && D::NEGATIVE_VARIES {
+        contract::<T, S, true>(simd, negative, terms, other);
+    } else {
+        contract::<T, S, false>(simd, negative, terms, other);
+    }
+    let positive = [&mut *sums.positive, &mut *sums.positive_dot];
+    let terms = [&parts.positive[..count], &parts.positive_dot[..count]];
+    if TANGENT && D::POSITIVE_VARIES {
+        contract::<T, S, true>(simd, positive, terms, other);
+    } else if D::POSITIVE_VARIES || WEIGHTED {
+        contract::<T, S, false>(simd, positive, terms, other);
+    }
+}
+
+/// Adds `Σ_j a_j other_jk` to the first sums and, if `BOTH`, `Σ_j b_j other_jk` to
+/// the second.
+#[inline(always)]
+fn contract<T: Real, S: Simd, const BOTH: bool>(
+    simd: S,
+    sums: [&mut [T::Vector<S>]; 2],
+    terms: [&[T::Vector<S>]; 2],
+    other: &[T],
+) {
+    let [first, second] = sums;
+    let rank = first.len();
+    let blocks = rank.div_ceil(COMPONENTS);
+    let mut from = 0;
+    for block in 0..blocks {
+        // As even as can be: 6 is 3 + 3, not 5 + 1.
+        let to = (block + 1) * rank / blocks;
+        let first = &mut first[from..to];
+        let second = if BOTH { &mut second[from..to] } else { &mut [] };
+        match to - from {
+            1 => contract_some::<T, S, BOTH, 1>(simd, first, second, terms, other, rank, from),
+            2 => contract_some::<T, S, BOTH, 2>(simd, first, second, terms, other, rank, from),
+            3 => contract_some::<T, S, BOTH, 3>(simd, first, second, terms, other, rank, from),
+            4 => contract_some::<T, S, BOTH, 4>(simd, first, second, terms, other, rank, from),
+            _ => contract_some::<T, S, BOTH, 5>(simd, first, second, terms, other, rank, from),
+        }
+        from = to;
+    }
+}
+
+#[inline(always)]
+fn contract_some<T: Real, S: Simd, const BOTH: bool, const K: usize>(
+    simd: S,
+    first: &mut [T::Vector<S>],
+    second: &mut [T::Vector<S>],
+    terms: [&[T::Vector<S>]; 2],
+    other: &[T],
+    rank: usize,
+    from: usize,
+) {
+    let zero = Lanes::<T, S>::zero(simd);
+    let (mut a, mut b) = ([zero; K], [zero; K]);
+    for k in 0..K {
+        a[k] = Lanes::new(simd, first[k]);
+        if BOTH {
+            b[k] = Lanes::new(simd, second[k]);
+        }
+    }
+    let [first_terms, second_terms] = terms;
+    let count = first_terms.len();
+    let second_terms = if BOTH { &second_terms[..count] } else { first_terms };
+    for j in 0..count {
+        let start = j * rank + from;
+        let row = &other[start..start + K];
+        let first_term = Lanes::new(simd, first_terms[j]);
+        let second_term = Lanes::new(simd, second_terms[j]);
+        for k in 0..K {
+            let h = Lanes::splat(simd, row[k]);
+            a[k] = first_term.mul_add(h, a[k]);
+            if BOTH {
+                b[k] = second_term.mul_add(h, b[k]);
+            }
+        }
+    }
+    for k in 0..K {
+        first[k] = a[k].value;
+        if BOTH {
+            second[k] = b[k].value;
+        }
+    }
+}
+
+/// Adds `X Hᵀ` of the columns to a sum.
+#[inline(always)]
+pub(super) fn project<T: Real, S: Simd>(
+    simd: S,
+    columns: &Columns<'_, T, S>,
+    sum: &mut [T::Vector<S>],
+) {
+    contract::<T, S, false>(simd, [sum, &mut []], [columns.x, &[]], columns.other);
+}
+
+/// Adds the columns' divergence, and its derivative along ẇ, to `error`.
+#[inline(always)]
+pub(super) fn evaluate<T, S, D, const TANGENT: bool, const WEIGHTED: bool>(
+    simd: S,
+    divergence: D,
+    columns: &Columns<'_, T, S>,
+    point: &Point<'_, T::Vector<S>>,
+    error: &mut [Lanes<T, S>; 2],
+) where
+    T: Real,
+    S: Simd,
+    D: Entry,
+{
+    let rank = point.w.len();
+    let count = columns.x.len();
+    let mut bench = Workbench::new(Lanes::<T, S>::zero(simd).value);
+    let mut from = 0;
+    while from < count {
+        let to = count.min(from + TILE);
+        let tile = columns.tile(from, to, rank);
+        reconstruct::<T, S, TANGENT>(simd, &tile, point, &mut bench);
+        let whole = tile.x.len() / SIDE * SIDE;
+        let mut j = 0;
+        while j < whole {
+            evaluate_some::<T, S, D, TANGENT, WEIGHTED, SIDE>(
+                simd, divergence, &tile, &bench, j, error,
+            );
+            j += SIDE;
+        }
+        while j < tile.x.len() {
+            evaluate_some::<T, S, D, TANGENT, WEIGHTED, 1>(
+                simd, divergence, &tile, &bench, j, error,
+            );
+            j += 1;
+        }
+        from = to;
+    }
+}
+
+#[inline(always)]
+fn evaluate_some<T, S, D, const TANGENT: bool, const WEIGHTED: bool, const J: usize>(
+    simd: S,
+    divergence: D,
+    tile: &Columns<'_, T, S>,
+    bench: &Workbench<T::Vector<S>>,
+    from: usize,
+    error: &mut [Lanes<T, S>; 2],
+) where
+    T: Real,
+    S: Simd,
+    D: Entry,
+{
+    let zero = Lanes::<T, S>::zero(simd);
+    let (mut x, mut y, mut inverse) = ([zero; J], [zero; J], [zero; J]);
+    for j in 0..J {
+        x[j] = Lanes::new(simd, tile.x[from + j]);
+        y[j] = Lanes::new(simd, bench.y[from + j]);
+    }
+    let mut j = 0;
+    while j + 1 < J {
+        [inverse[j], inverse[j + 1]] = inverses(y[j], y[j + 1]);
+        j += 2;
+    }
+    if j < J {
+        inverse[j] = y[j].recip();
+    }
+    let values = divergence.values(x, y, inverse);
+    for j in 0..J {
+        let y_dot = Lanes::new(simd, bench.y_dot[from + j]);
+        let parts: Parts<T, S> = divergence.parts(x[j], y[j], inverse[j], y_dot);
+        let (mut value, mut slope) = (values[j], parts.positive - parts.negative);
+        if WEIGHTED {
+            let weight = Lanes::new(simd, tile.weights[from + j]);
+            value = value * weight;
+            slope = slope * weight;
+        }
+        error[0] = error[0] + value;
+        if TANGENT {
+            error[1] = slope.mul_add(y_dot, error[1]);
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! X and its weights as blocks of rows see them: column by column, the entries of
+//! a column in one vector.
+//!
+//! Updates of W pass over the same rows T + 1 times in every iteration, so their
+//! blocks are packed once, for the whole run. Updates of H pass over X once; the
+//! entries of one of its rows lie together already, and are copied when needed.
+
+use ndarray::Array2;
+use pulp::{Arch, Simd, WithSimd};
+use rayon::prelude::*;
+
+use super::lanes::Real;
+use super::scratch::Aligned;
+
+/// Which factor is updated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Side {
+    /// W: rows are X's rows.
+    W,
+    /// Hᵀ: rows are X's columns.
+    H,
+}
+
+/// A matrix whose blocks of rows are to be read.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Source<'a, T> {
+    /// Packed beforehand.
+    Packed(&'a [T]),
+    /// The transpose of a host matrix.
+    Transposed(&'a Array2<f64>),
+}
+
+/// All blocks of rows of a matrix, packed.
+#[derive(Debug)]
+pub(super) struct Packed<T> {
+    values: Aligned<T>,
+    length: usize,
+}
+
+impl<T: Real> Packed<T> {
+    pub(super) fn new(matrix: &Array2<f64>) -> Self {
+        let lanes = Arch::new().dispatch(CountLanes::<T>(std::marker::PhantomData));
+        let (rows, columns) = matrix.dim();
+        let length = rows.next_multiple_of(lanes) * columns;
+        let mut values = Aligned::new(length);
+        let blocks = values.get_mut(length).par_chunks_mut(columns * lanes);
+        blocks.enumerate().for_each(|(block, packed)| {
+            for lane in 0..lanes.min(rows - block * lanes) {
+                let row = matrix.row(block * lanes + lane);
+                for (slots, value) in packed.chunks_exact_mut(lanes).zip(row) {
+                    slots[lane] = T::from_f64(*value);
+                }
+            }
+        });
+        Self { values, length }
+    }
+
+    pub(super) fn source(&self) -> Source<'_, T> {
+        Source::Packed(self.values.get(self.length))
+    }
+}
+
+struct CountLanes<T>(std::marker::PhantomData<T>);
+
+impl<T: Real> WithSimd for CountLanes<T> {
+    type Output = usize;
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, _simd: S) -> usize {
+        T::lanes::<S>()
+    }
+}
+
+/// Packs some columns of a block of rows of the transpose of a matrix. Lanes that
+/// have no row keep what they have: any number will do.
+pub(super) struct PackTransposed<'a, T> {
+    pub(super) matrix: &'a Array2<f64>,
+    /// The block's rows: columns of the matrix.
+    pub(super) first: usize,
+    pub(super) count: usize,
+    /// The block's first column: a row of the matrix.
+    pub(super) from: usize,
+    pub(super) packed: &'a mut [T],
+}
+
+impl<T: Real> WithSimd for PackTransposed<'_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, _simd: S) {
+        let values = self.matrix.as_slice();
+        let values = values.expect("a problem's matrices are in row order");
+        let stride = self.matrix.ncols();
+        let rows = values[self.from * stride..].chunks_exact(stride);
+        for (slots, row) in self.packed.chunks_exact_mut(T::lanes::<S>()).zip(rows) {
+            let row = &row[self.first..self.first + self.count];
+            for (slot, value) in slots.iter_mut().zip(row) {
+                *slot = T::from_f64(*value);
+            }
+        }
+    }
+}

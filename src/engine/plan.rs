@@ -1,0 +1,79 @@
+//! What a fused update does, in plain numbers; and whether a rule can be fused.
+
+use super::lanes::Real;
+use super::term::FusedPenalty;
+use crate::divergence::{Beta, Divergence};
+use crate::numerics::to_host;
+use crate::penalty::Weight;
+use crate::update::Rule;
+
+/// A term's weight.
+#[derive(Debug, Clone)]
+pub(super) enum TermScale {
+    Tuned,
+    Fixed(f64),
+    FixedRows(Vec<f64>),
+}
+
+/// A penalty and its weight.
+#[derive(Debug, Clone)]
+pub(super) struct Term {
+    pub(super) penalty: FusedPenalty,
+    pub(super) scale: TermScale,
+}
+
+/// A [`Rule`] all of whose parts the engine knows.
+#[derive(Debug, Clone)]
+pub(crate) struct Plan {
+    pub(super) divergence: Beta,
+    pub(super) terms: Vec<Term>,
+    /// γ.
+    pub(super) exponent: f64,
+}
+
+impl Plan {
+    /// The plan of a rule, or the part that cannot be fused.
+    pub(crate) fn of(rule: &Rule) -> Result<Self, String> {
+        let divergence = rule.divergence.fused();
+        let divergence =
+            divergence.ok_or_else(|| format!("divergence '{}'", rule.divergence.name()))?;
+        let terms = rule.terms.iter().map(|term| {
+            let penalty = term.penalty.fused();
+            Ok(Term {
+                penalty: penalty.ok_or_else(|| format!("penalty '{}'", term.penalty.name()))?,
+                scale: match &term.weight {
+                    Weight::Tuned => TermScale::Tuned,
+                    Weight::Fixed(value) => TermScale::Fixed(*value),
+                    Weight::FixedRows(values) => TermScale::FixedRows(to_host(values)),
+                },
+            })
+        });
+        Ok(Self {
+            divergence,
+            terms: terms.collect::<Result<_, String>>()?,
+            exponent: rule.exponent,
+        })
+    }
+
+    /// The smallest y.
+    pub(super) fn floor<T: Real>(&self) -> f64 {
+        self.divergence.floor(T::PRECISION)
+    }
+
+    /// `Σ_terms λ_i r(w_i)` over all rows.
+    pub(super) fn penalty<T: Real>(&self, w: &[f64], rank: usize, lambda: &[f64]) -> f64 {
+        let floor = T::PRECISION.floor();
+        let mut total = 0.0;
+        for term in &self.terms {
+            for (row, w) in w.chunks_exact(rank).enumerate() {
+                let weight = match &term.scale {
+                    TermScale::Tuned => lambda[row],
+                    TermScale::Fixed(value) => *value,
+                    TermScale::FixedRows(values) => values[row],
+                };
+                total += weight * term.penalty.value(w, floor);
+            }
+        }
+        total
+    }
+}
