@@ -83,7 +83,7 @@ impl Bunch {
         check_length(length)?;
         rule.check()?;
         problem.check_domain(rule.divergence.as_ref())?;
-        criterion.check(problem.rows())?;
+        criterion.check(problem)?;
         let [rank, columns] = h.dims();
         let expected = [rank, problem.shape()[1]];
         if columns != expected[1] {

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::bunch::check_length;
 use crate::divergence::{Beta, Divergence};
+use crate::engine::EngineChoice;
 use crate::error::{Error, Result};
 use crate::factors::Initial;
 use crate::hypergradient::Mode;
@@ -82,6 +83,8 @@ pub enum Normalization {
 /// | `initial` | `Random` | how W and H are found at the start | |
 /// | `seed` | 0 | random start | |
 /// | `precision` | `F64` | floating-point type | |
+/// | `engine` | `Auto` | how iterations are computed | |
+/// | `threads` | 0 | threads that share the work; 0 is one per core | |
 ///
 /// ```
 /// use altbi::AltBiConfig;
@@ -135,6 +138,12 @@ pub struct AltBiConfig {
     /// Floating-point type.
     #[serde(default)]
     pub precision: Precision,
+    /// How iterations are computed.
+    #[serde(default)]
+    pub engine: EngineChoice,
+    /// Threads that share the work; 0 is one for each core.
+    #[serde(default)]
+    pub threads: usize,
 }
 
 /// Beyond this, sums of squares are no longer finite.
@@ -174,6 +183,8 @@ impl AltBiConfig {
             initial: Initial::default(),
             seed: 0,
             precision: Precision::default(),
+            engine: EngineChoice::default(),
+            threads: 0,
         }
     }
 
@@ -265,6 +276,21 @@ impl AltBiConfig {
     #[must_use]
     pub fn with_precision(mut self, precision: Precision) -> Self {
         self.precision = precision;
+        self
+    }
+
+    /// Sets how iterations are computed.
+    #[must_use]
+    pub fn with_engine(mut self, engine: EngineChoice) -> Self {
+        self.engine = engine;
+        self
+    }
+
+    /// Sets the number of threads; 0 is one for each core. The result does not
+    /// depend on it.
+    #[must_use]
+    pub fn with_threads(mut self, threads: usize) -> Self {
+        self.threads = threads;
         self
     }
 

@@ -25,6 +25,30 @@ pub enum Error {
         /// Its columns.
         columns: usize,
     },
+    /// The fused engine cannot do something that a run asks for.
+    #[error("the fused engine cannot do this: {reason}; --engine autodiff can (library: EngineChoice::Autodiff)")]
+    EngineUnsupported {
+        /// What it cannot do.
+        reason: String,
+    },
+    /// The engines differ in the first iteration.
+    #[error("the fused engine and autodiff disagree about {quantity}: largest relative difference {difference:e}, allowed {tolerance:e}; --engine autodiff (library: EngineChoice::Autodiff) goes on without the fused engine, and we would like to know about this run")]
+    EnginesDisagree {
+        /// Which matrix.
+        quantity: &'static str,
+        /// The largest difference, relative to the largest entry.
+        difference: f64,
+        /// What is allowed.
+        tolerance: f64,
+    },
+    /// The threads could not be started.
+    #[error("cannot start {threads} threads: {reason}")]
+    Threads {
+        /// How many.
+        threads: usize,
+        /// What the system said.
+        reason: String,
+    },
     /// A negative entry where all must be nonnegative.
     #[error(
         "{what} must be nonnegative: entry at row {row}, column {column} is {value} (counted from 0)"

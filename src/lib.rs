@@ -6,6 +6,7 @@
 //! |---|---|
 //! | [`config`] | every knob of a run, with default and range |
 //! | [`solver`] | the outer loop: AltBi and its baselines; observers; [`Outcome`] |
+//! | [`engine`](mod@engine) | how an iteration is computed: on tensors, or fused |
 //! | [`hypergradient`] | dE/dλ through the bunch, in five ways |
 //! | [`bunch`] | T updates of W as a function of (w⁽⁰⁾, λ) |
 //! | [`update`] | the multiplicative update, and its hand-written derivatives |
@@ -47,6 +48,7 @@ pub use check::{CheckReport, Verdict, check};
 pub use config::{AltBiConfig, Exponent, Method, Normalization};
 pub use criterion::{Criterion, HeldOut, Training};
 pub use divergence::{Beta, Divergence, Slope};
+pub use engine::{EngineChoice, EngineUsed};
 pub use error::{CheckpointFault, Error, Result};
 pub use factors::{Factors, GivenFactors, Initial};
 pub use hypergradient::{Hypergradient, Mode};

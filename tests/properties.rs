@@ -3,9 +3,7 @@
 
 mod common;
 
-use std::cell::RefCell;
-use std::rc::Rc;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use altbi::check::BETAS;
 use altbi::metrics::recovery;
@@ -676,7 +674,7 @@ fn a_run_goes_on_from_a_checkpoint_to_the_same_bits() {
         };
         let unbroken = solver().run(&problem).unwrap();
         for stop_at in [0, 1, 7, 24] {
-            let kept = Rc::new(RefCell::new((Vec::new(), None)));
+            let kept = Arc::new(Mutex::new((Vec::new(), None)));
             let writer = kept.clone();
             let mut history = Vec::new();
             let mut first = None;
@@ -686,8 +684,8 @@ fn a_run_goes_on_from_a_checkpoint_to_the_same_bits() {
                     let lambda = state.lambda.to_matrix().unwrap();
                     let start = first.get_or_insert(lambda).clone();
                     if record.iteration == stop_at {
-                        let point = Checkpoint::new("d", "s", state, &start, &history).unwrap();
-                        *writer.borrow_mut() = (point.encode(), Some(point));
+                        let point = Checkpoint::new("d", "s", state, &start, &history);
+                        *writer.lock().unwrap() = (point.encode(), Some(point));
                         return Signal::Stop;
                     }
                     Signal::Continue
@@ -695,7 +693,7 @@ fn a_run_goes_on_from_a_checkpoint_to_the_same_bits() {
                 .run(&problem)
                 .unwrap();
             assert_eq!(broken.iterations, stop_at);
-            let (bytes, point) = kept.take();
+            let (bytes, point) = std::mem::take(&mut *kept.lock().unwrap());
             // A NaN is not equal to itself, but its bytes are.
             let decoded = Checkpoint::decode(&bytes).unwrap();
             assert_eq!(decoded.encode(), point.unwrap().encode());

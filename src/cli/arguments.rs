@@ -8,7 +8,7 @@ use altbi::data::{
     Detect, Source, Table, TableOptions, fingerprint, read_matrix, text_fingerprint,
 };
 use altbi::{
-    Beta, Error, Exponent, Initial, LambdaStep, Method, Mode, Normalization, Precision, Problem,
+    Beta, EngineChoice, Error, Exponent, Initial, LambdaStep, Method, Mode, Normalization, Precision, Problem,
     Result, divergence, penalty,
 };
 use clap::{Args, ValueEnum};
@@ -205,6 +205,10 @@ names!(
 names!(
     /// `--hypergradient` and `--mode`.
     ModeName for Mode { Reverse, Forward, Adjoint, Implicit, FiniteDifferences }
+);
+names!(
+    /// `--engine`.
+    EngineName for EngineChoice { Auto, Autodiff, Fused }
 );
 names!(
     /// `--normalize`.

@@ -1,13 +1,11 @@
 //! Checkpoints on the way, and an orderly end on Ctrl-C.
 
-use std::cell::RefCell;
-use std::rc::Rc;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use altbi::report::RunFolder;
-use altbi::{Checkpoint, Error, Observer, Record, Result, Signal, State, ToMatrix};
+use altbi::{Checkpoint, Error, Observer, Record, Result, Signal, State};
 use ndarray::Array2;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::flag::{register, register_conditional_shutdown};
@@ -37,6 +35,11 @@ pub struct Aftermath {
     pub error: Option<Error>,
 }
 
+/// What a mutex holds; what a panic left behind in it is as good as before.
+pub fn held<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// Writes checkpoints into the run folder, which it makes with the first.
 pub struct Checkpoints {
     folder: Option<RunFolder>,
@@ -49,7 +52,7 @@ pub struct Checkpoints {
     history: Vec<Record>,
     lambda_at_start: Option<Array2<f64>>,
     interrupted: Arc<AtomicBool>,
-    aftermath: Rc<RefCell<Aftermath>>,
+    aftermath: Arc<Mutex<Aftermath>>,
 }
 
 impl Checkpoints {
@@ -72,7 +75,7 @@ impl Checkpoints {
             history: Vec::new(),
             lambda_at_start: None,
             interrupted: interruption(),
-            aftermath: Rc::default(),
+            aftermath: Arc::default(),
         }
     }
 
@@ -86,13 +89,17 @@ impl Checkpoints {
     pub fn resumed(mut self, history: Vec<Record>, lambda_at_start: Array2<f64>) -> Self {
         self.history = history;
         self.lambda_at_start = Some(lambda_at_start);
-        self.aftermath.borrow_mut().folder_made = true;
+        self.note().folder_made = true;
         self
     }
 
     /// To be looked at when the run is over.
-    pub fn aftermath(&self) -> Rc<RefCell<Aftermath>> {
+    pub fn aftermath(&self) -> Arc<Mutex<Aftermath>> {
         self.aftermath.clone()
+    }
+
+    fn note(&self) -> MutexGuard<'_, Aftermath> {
+        held(&self.aftermath)
     }
 
     fn is_due(&self, iteration: usize) -> bool {
@@ -106,14 +113,14 @@ impl Checkpoints {
         let Some(folder) = &self.folder else {
             return Ok(());
         };
-        let made = self.aftermath.borrow().folder_made;
+        let made = self.note().folder_made;
         if !made {
             folder.create(&self.config, self.data.as_deref())?;
-            self.aftermath.borrow_mut().folder_made = true;
+            self.note().folder_made = true;
         }
         let lambda = self.lambda_at_start.as_ref().expect("the start was seen");
         let (data, settings) = (&self.data_hash, &self.settings_hash);
-        let checkpoint = Checkpoint::new(data, settings, state, lambda, &self.history)?;
+        let checkpoint = Checkpoint::new(data, settings, state, lambda, &self.history);
         folder.write_checkpoint(&checkpoint.encode())?;
         self.last = Instant::now();
         Ok(())
@@ -122,7 +129,7 @@ impl Checkpoints {
     fn observed(&mut self, record: &Record, state: &State) -> Result<Signal> {
         self.history.push(record.clone());
         if self.lambda_at_start.is_none() {
-            self.lambda_at_start = Some(state.lambda.to_matrix()?);
+            self.lambda_at_start = Some(state.lambda.clone());
         }
         let stop = self.interrupted.load(Ordering::SeqCst);
         if stop || self.is_due(record.iteration) {
@@ -137,7 +144,7 @@ impl Observer for Checkpoints {
         match self.observed(record, state) {
             Ok(signal) => signal,
             Err(error) => {
-                self.aftermath.borrow_mut().error = Some(error);
+                self.note().error = Some(error);
                 Signal::Stop
             }
         }

@@ -6,7 +6,7 @@ use super::{Criterion, weighted_derivative, weighted_divergence};
 use crate::divergence::Divergence;
 use crate::engine::FusedCriterion;
 use crate::error::{Error, Result};
-use crate::problem::Observed;
+use crate::problem::{Observed, Problem};
 
 /// `E_i = Σ_j M'_ij d(x_ij, y_ij)`, M' the problem's held-out weights
 /// ([`Problem::held_out`](crate::Problem::held_out)).
@@ -27,8 +27,8 @@ impl Criterion for HeldOut {
         "held-out".into()
     }
 
-    fn check(&self, observed: &Observed) -> Result<()> {
-        match observed.held_out {
+    fn check(&self, problem: &Problem) -> Result<()> {
+        match problem.held_out_weights() {
             Some(_) => Ok(()),
             None => Err(Error::Conflict {
                 first: "the held-out criterion",

@@ -22,7 +22,7 @@ pub use training::Training;
 use crate::divergence::Divergence;
 use crate::engine::FusedCriterion;
 use crate::error::Result;
-use crate::problem::Observed;
+use crate::problem::{Observed, Problem};
 
 /// An outer error that is a sum over rows.
 ///
@@ -36,8 +36,8 @@ pub trait Criterion: Debug + Send + Sync {
     ///
     /// # Errors
     /// [`Error::Conflict`](crate::Error::Conflict), naming the part that lacks.
-    fn check(&self, observed: &Observed) -> Result<()> {
-        let _ = observed;
+    fn check(&self, problem: &Problem) -> Result<()> {
+        let _ = problem;
         Ok(())
     }
 

@@ -58,7 +58,7 @@ impl Entry for Frobenius {
         self,
         x: Lanes<T, S>,
         y: Lanes<T, S>,
-        inverse: Lanes<T, S>,
+        _inverse: Lanes<T, S>,
         y_dot: Lanes<T, S>,
     ) -> Parts<T, S> {
         Parts {
@@ -97,7 +97,7 @@ impl Entry for KullbackLeibler {
     fn parts<T: Real, S: Simd>(
         self,
         x: Lanes<T, S>,
-        y: Lanes<T, S>,
+        _y: Lanes<T, S>,
         inverse: Lanes<T, S>,
         y_dot: Lanes<T, S>,
     ) -> Parts<T, S> {
@@ -143,7 +143,7 @@ impl Entry for ItakuraSaito {
     fn parts<T: Real, S: Simd>(
         self,
         x: Lanes<T, S>,
-        y: Lanes<T, S>,
+        _y: Lanes<T, S>,
         inverse: Lanes<T, S>,
         y_dot: Lanes<T, S>,
     ) -> Parts<T, S> {

@@ -78,7 +78,7 @@ impl<T: Real> Fused<T> {
         &mut self,
         request: &Request<'_>,
         factor: &mut [f64],
-        other: impl Iterator<Item = f64>,
+        other: &[f64],
     ) -> &[RowOutcome] {
         let Request {
             plan,
@@ -94,7 +94,7 @@ impl<T: Real> Fused<T> {
         let rank = self.rank;
         let slots = &mut self.other[..columns * rank];
         for (slot, value) in slots.iter_mut().zip(other) {
-            *slot = T::from_f64(value);
+            *slot = T::from_f64(*value);
         }
         let other = &self.other[..columns * rank];
         let masked = problem.mask().is_some();
@@ -271,7 +271,7 @@ mod probe {
                 let request = Request { plan: if side == Side::W {&plan} else {&plan_h}, problem: &problem, side, lambda: &lambda, length, wanted, held_out: false };
                 let (a, b) = if side == Side::W { (w.clone(), h.clone()) } else { (h.clone(), w.clone()) };
                 let mut a2 = a.clone();
-                time(&mut || { a2.copy_from_slice(&a); pool.install(|| { fused.update(&request, &mut a2, b.iter().copied()); }); })
+                time(&mut || { a2.copy_from_slice(&a); pool.install(|| { fused.update(&request, &mut a2, &b); }); })
             };
             let bunch = go(4, Wanted::Gradient, Side::W);
             if only.is_some() { println!("{bunch}"); continue; }

@@ -12,7 +12,7 @@ use pulp::bytemuck::{Pod, cast};
 use crate::numerics::Precision;
 
 /// `f64` or `f32`, with its vectors.
-pub(super) trait Real: Pod + PartialOrd + Send + Sync {
+pub(crate) trait Real: Pod + PartialOrd + Send + Sync {
     /// A vector of a processor.
     type Vector<S: Simd>: Pod + Send + Sync;
     /// The name of the type elsewhere.

@@ -33,16 +33,17 @@ pub enum Initial {
     Nndsvda,
 }
 
-/// The two factors of X ≈ W H.
+/// The two factors of X ≈ W H, laid out row by row, with entries that the run's
+/// precision can represent.
 ///
 /// # Shapes
 /// W is n×r, H is r×m.
 #[derive(Debug, Clone)]
 pub struct Factors {
     /// The basis, whose rows carry the penalty.
-    pub w: Tensor<2>,
+    pub w: Array2<f64>,
     /// The encoding.
-    pub h: Tensor<2>,
+    pub h: Array2<f64>,
 }
 
 /// Factors that the caller brings; what is `None` is drawn by the seed.
@@ -101,15 +102,14 @@ impl Factors {
             Initial::Nndsvda => nndsvd(problem, rank, &mut generator, Zeros::Filled)?,
         };
         let h = given.h.as_ref().unwrap_or(&h);
-        let h_tensor = problem.tensor("H", h, [rank, m])?;
         let w = match (&given.w, initial) {
             (Some(w), _) => w.clone(),
             (None, Initial::Random) => scaled_to_mean(w, h, problem.mean()),
             (None, Initial::Nndsvd | Initial::Nndsvda) => w,
         };
         Ok(Self {
-            w: problem.tensor("W", &w, [n, rank])?,
-            h: h_tensor,
+            h: problem.matrix("H", h, [rank, m])?,
+            w: problem.matrix("W", &w, [n, rank])?,
         })
     }
 }
@@ -138,8 +138,6 @@ pub(crate) fn uniform(generator: &mut ChaCha8Rng, rows: usize, columns: usize) -
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::numerics::to_host;
-
     #[test]
     fn a_seed_is_a_start() {
         let problem = Problem::new(&Array2::<f64>::ones((5, 4)), Precision::F64).unwrap();
@@ -147,15 +145,15 @@ mod tests {
             |seed, given| Factors::start(&problem, 2, Initial::Random, seed, &given).unwrap();
         let a = start(7, GivenFactors::default());
         let b = start(7, GivenFactors::default());
-        assert_eq!(to_host(&a.w), to_host(&b.w));
-        assert_ne!(to_host(&a.w), to_host(&start(8, GivenFactors::default()).w));
+        assert_eq!(a.w, b.w);
+        assert_ne!(a.w, start(8, GivenFactors::default()).w);
         let given = GivenFactors {
             w: Some(Array2::ones((5, 2))),
             h: None,
         };
         let c = start(7, given);
-        assert_eq!(to_host(&c.w), vec![1.0; 10]);
-        assert_eq!(to_host(&c.h), to_host(&a.h));
+        assert_eq!(c.w, Array2::<f64>::ones((5, 2)));
+        assert_eq!(c.h, a.h);
     }
 
     #[test]

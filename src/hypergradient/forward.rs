@@ -72,6 +72,21 @@ impl Forward {
         Ok((w, direction.factor))
     }
 
+    /// How large the terms are whose sum is dE/dλ, row by row (n×1): where they
+    /// cancel, only rounding is left.
+    pub(crate) fn scale(
+        &self,
+        bunch: &Bunch,
+        w: &Tensor<2>,
+        lambda: &Tensor<2>,
+    ) -> Result<Tensor<2>> {
+        let (end, tangent) = self.tangent(bunch, w, lambda, &lambda.ones_like())?;
+        let y = bunch.rule.reconstruct(&end, &bunch.other);
+        let split = bunch.rule.divergence.split(&bunch.observed.x, &y);
+        let y_dot = tangent.matmul(bunch.other.clone()).abs();
+        Ok(((split.positive + split.negative) * y_dot).sum_dim(1))
+    }
+
     fn outer_gradient(&self, bunch: &Bunch, w: &Tensor<2>) -> Result<Tensor<2>> {
         match self.fault {
             Fault::PrintedOuterGradient => {

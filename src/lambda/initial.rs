@@ -1,10 +1,10 @@
 //! The first λ.
 
 use burn::tensor::Tensor;
+use ndarray::Array2;
 use serde::{Deserialize, Serialize};
 
-use crate::criterion::weighted_divergence;
-use crate::problem::Observed;
+use crate::numerics::to_host;
 use crate::update::Rule;
 
 /// Where λ starts.
@@ -25,27 +25,20 @@ pub enum LambdaStart {
 /// and 0 where `r(w_i) = 0`. Sums over all tuned terms' r.
 ///
 /// # Shapes
-/// `observed.x` n×m, `w` n×r, `h` r×m; the result is n×1.
-pub fn balanced_lambda(
-    rule: &Rule,
-    observed: &Observed,
-    w: &Tensor<2>,
-    h: &Tensor<2>,
-) -> Tensor<2> {
-    let y = rule.reconstruct(w, h);
-    let divergence = rule.divergence.as_ref();
-    let distance = weighted_divergence(divergence, &observed.x, observed.mask.as_ref(), &y);
-    let penalty = rule
-        .terms
-        .iter()
-        .filter(|term| term.is_tuned())
-        .fold(distance.zeros_like(), |sum, term| {
-            sum + term.penalty.value(w)
-        });
-    let none = penalty.clone().equal_elem(0.0);
-    let safe = penalty.mask_fill(none.clone(), 1.0);
-    // A divergence of a perfect fit may round to −1e-17.
-    (distance / (safe * 10.0))
-        .mask_fill(none, 0.0)
-        .clamp_min(0.0)
+/// `divergences` n numbers, `w` n×r; the result is n×1.
+pub fn balanced_lambda(rule: &Rule, divergences: &[f64], w: &Tensor<2>) -> Array2<f64> {
+    let mut penalties = vec![0.0; divergences.len()];
+    for term in rule.terms.iter().filter(|term| term.is_tuned()) {
+        for (sum, penalty) in penalties.iter_mut().zip(to_host(&term.penalty.value(w))) {
+            *sum += penalty;
+        }
+    }
+    Array2::from_shape_fn((divergences.len(), 1), |(row, _)| {
+        if penalties[row] == 0.0 {
+            0.0
+        } else {
+            // A divergence of a perfect fit may round to −1e-17.
+            (divergences[row] / (10.0 * penalties[row])).max(0.0)
+        }
+    })
 }

@@ -1,6 +1,6 @@
 //! λ: where it starts, how it steps, and the interval it is kept in.
 //!
-//! One λ_i per row of W (the paper's scope), as an n×1 tensor.
+//! One λ_i per row of W (the paper's scope), as an n×1 matrix.
 
 mod initial;
 mod step;

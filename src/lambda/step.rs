@@ -1,6 +1,6 @@
 //! The λ step: projected gradient descent.
 
-use burn::tensor::Tensor;
+use ndarray::Array2;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
@@ -44,45 +44,50 @@ impl LambdaStep {
         }
     }
 
-    /// One projected step.
+    /// One projected step, in place.
     ///
     /// # Shapes
     /// `lambda` and `hypergradient` n×1.
     pub fn apply(
         self,
-        lambda: &Tensor<2>,
-        hypergradient: &Tensor<2>,
+        lambda: &mut Array2<f64>,
+        hypergradient: &Array2<f64>,
         iteration: usize,
         lambda_max: f64,
-    ) -> Tensor<2> {
-        let stepped = lambda.clone() - hypergradient.clone() * self.size(iteration);
-        let projected = stepped.clamp_min(0.0);
-        if lambda_max.is_finite() {
-            projected.clamp_max(lambda_max)
-        } else {
-            projected
-        }
+    ) {
+        let size = self.size(iteration);
+        lambda.zip_mut_with(hypergradient, |lambda, slope| {
+            // Not `clamp`: what is not a number must stay one, to be noticed.
+            let stepped = *lambda - size * slope;
+            *lambda = if stepped < 0.0 {
+                0.0
+            } else if stepped > lambda_max {
+                lambda_max
+            } else {
+                stepped
+            };
+        });
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::device::Device;
-    use crate::numerics::{Precision, to_host};
+    use ndarray::array;
 
     #[test]
     fn steps_are_projected_to_the_interval() {
-        let column = |v: [f64; 3]| Device::default().tensor(v.to_vec(), [3, 1], Precision::F64);
-        let lambda = column([1.0, 1.0, 1.0]);
-        let gradient = column([4.0, 1.0, -8.0]);
+        let gradient = array![[4.0], [1.0], [-8.0], [f64::NAN]];
+        let moved = |step: LambdaStep, iteration, lambda_max| {
+            let mut lambda = Array2::ones((4, 1));
+            step.apply(&mut lambda, &gradient, iteration, lambda_max);
+            assert!(lambda[[3, 0]].is_nan());
+            [lambda[[0, 0]], lambda[[1, 0]], lambda[[2, 0]]]
+        };
         let step = LambdaStep::InverseIteration;
-        let moved = to_host(&step.apply(&lambda, &gradient, 2, f64::INFINITY));
-        assert_eq!(moved, [0.0, 0.5, 5.0]);
-        let moved = to_host(&step.apply(&lambda, &gradient, 2, 3.0));
-        assert_eq!(moved, [0.0, 0.5, 3.0]);
-        let moved = to_host(&LambdaStep::Constant(0.1).apply(&lambda, &gradient, 9, 3.0));
-        assert_eq!(moved, [0.6, 0.9, 1.8]);
+        assert_eq!(moved(step, 2, f64::INFINITY), [0.0, 0.5, 5.0]);
+        assert_eq!(moved(step, 2, 3.0), [0.0, 0.5, 3.0]);
+        assert_eq!(moved(LambdaStep::Constant(0.1), 9, 3.0), [0.6, 0.9, 1.8]);
         for bad in [0.0, -1.0, f64::NAN] {
             assert!(LambdaStep::Constant(bad).check().is_err());
         }

@@ -1,23 +1,26 @@
 //! Errors relative to something.
 
-use ndarray::Array2;
+use std::ops::Range;
+
+use burn::tensor::Tensor;
+use ndarray::{Axis, Slice};
 
 use crate::criterion::weighted_divergence;
 use crate::divergence::{Beta, Divergence};
+use crate::engine::Side;
 use crate::factors::Factors;
 use crate::numerics::to_host;
-use crate::problem::Problem;
+use crate::problem::{Observed, Problem};
 use crate::update::Rule;
 
 /// `D(X, WH) / D(X, mean of X)`, the mean taken over the observed entries with
 /// their weights: 0 is a perfect fit, 1 is no better than one number for all.
 /// NaN for a constant X, which one number fits perfectly.
 pub fn relative_error(problem: &Problem, rule: &Rule, divergence: f64) -> f64 {
-    let observed = problem.rows();
-    let y = observed.x.full_like(problem.mean());
-    let mask = observed.mask.as_ref();
-    let distances = weighted_divergence(rule.divergence.as_ref(), &observed.x, mask, &y);
-    let of_mean: f64 = to_host(&distances).iter().sum();
+    let mean = problem.mean();
+    let of_mean = total(problem, rule.divergence.as_ref(), |observed, _| {
+        observed.x.full_like(mean)
+    });
     let weighs = |index| problem.mask().is_none_or(|mask| mask[index] > 0.0);
     let entries = problem.x().indexed_iter();
     let mut values = entries.filter(|(index, _)| weighs(*index)).map(|(_, x)| *x);
@@ -32,24 +35,33 @@ pub fn relative_error(problem: &Problem, rule: &Rule, divergence: f64) -> f64 {
 /// The paper's `D₁(X, WH) / Σ x log x`, reported beside the other. Its
 /// denominator is negative for some data (the paper's benchmarks B and D).
 pub fn paper_relative_error(problem: &Problem, factors: &Factors) -> f64 {
-    let observed = problem.rows();
     let floor = Beta::KL.floor(problem.precision());
-    let y = factors.w.clone().matmul(factors.h.clone()).clamp_min(floor);
-    let distances = weighted_divergence(&Beta::KL, &observed.x, observed.mask.as_ref(), &y);
-    let ones;
-    let mask = match problem.mask() {
-        Some(mask) => mask,
-        None => {
-            ones = Array2::ones(problem.x().raw_dim());
-            &ones
-        }
-    };
-    let entropy: f64 = problem
-        .x()
-        .iter()
-        .zip(mask)
-        .filter(|(x, _)| **x > 0.0)
-        .map(|(x, weight)| weight * x * x.ln())
+    let h = problem.state(&factors.h);
+    let divergence = total(problem, &Beta::KL, |_, rows| {
+        let w = factors.w.slice_axis(Axis(0), Slice::from(rows));
+        problem
+            .state(&w.to_owned())
+            .matmul(h.clone())
+            .clamp_min(floor)
+    });
+    let entries = problem.x().indexed_iter().filter(|(_, x)| **x > 0.0);
+    let entropy: f64 = entries
+        .map(|(index, x)| problem.mask().map_or(1.0, |mask| mask[index]) * x * x.ln())
         .sum();
-    to_host(&distances).iter().sum::<f64>() / entropy
+    divergence / entropy
+}
+
+/// D(X, Y), some rows at a time, so that no matrix as large as X is made.
+fn total(
+    problem: &Problem,
+    divergence: &dyn Divergence,
+    y: impl Fn(&Observed, Range<usize>) -> Tensor<2>,
+) -> f64 {
+    let parts = problem.blocks(Side::W).map(|rows| {
+        let observed = problem.part(Side::W, rows.clone(), problem.precision());
+        let (y, mask) = (y(&observed, rows), observed.mask.as_ref());
+        let distances = weighted_divergence(divergence, &observed.x, mask, &y);
+        to_host(&distances).iter().sum::<f64>()
+    });
+    parts.sum()
 }

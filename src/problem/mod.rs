@@ -24,6 +24,9 @@ use crate::numerics::Precision;
 /// 0 · ∞ and 0 · NaN would not be 0.
 const UNOBSERVED: f64 = 1.0;
 
+/// Entries of X in a block of rows: 2 MB.
+const BLOCK_ENTRIES: usize = 1 << 18;
+
 /// A checked nonnegative matrix, with optional weights, on a device.
 ///
 /// Making one is the only way from host data to tensors, so everything behind it
@@ -248,6 +251,18 @@ impl Problem {
         }
     }
 
+    /// The rows (columns, for updates of H) in blocks that do not grow with X.
+    pub(crate) fn blocks(&self, side: Side) -> impl Iterator<Item = Range<usize>> {
+        let [n, m] = self.shape();
+        let (rows, columns) = match side {
+            Side::W => (n, m),
+            Side::H => (m, n),
+        };
+        let size = (BLOCK_ENTRIES / columns).max(1);
+        let starts = (0..rows).step_by(size);
+        starts.map(move |start| start..rows.min(start + size))
+    }
+
     /// Some rows (columns, for updates of H) as tensors of a precision that need
     /// not be the problem's own.
     pub(crate) fn part(&self, side: Side, range: Range<usize>, precision: Precision) -> Observed {
@@ -267,10 +282,15 @@ impl Problem {
         self.device.tensor(values, shape, precision)
     }
 
-    /// Values in row order as a tensor beside X, unchecked: for states that the
-    /// solver has checked itself.
-    pub(crate) fn tensor_of(&self, values: Vec<f64>, shape: [usize; 2]) -> Tensor<2> {
-        self.device.tensor(values, shape, self.precision)
+    /// A matrix as a tensor beside X, unchecked: for states that the solver has
+    /// checked itself.
+    pub(crate) fn state(&self, matrix: &Array2<f64>) -> Tensor<2> {
+        self.tensor_as(matrix, self.precision)
+    }
+
+    /// The same, of a precision that need not be the problem's own.
+    pub(crate) fn tensor_as(&self, matrix: &Array2<f64>, precision: Precision) -> Tensor<2> {
+        self.tensor_of_view(matrix.view(), precision)
     }
 
     /// A checked nonnegative matrix (a factor, a λ) as a tensor beside X.
@@ -284,11 +304,28 @@ impl Problem {
         matrix: &(impl ToMatrix + ?Sized),
         shape: [usize; 2],
     ) -> Result<Tensor<2>> {
-        let matrix = matrix.to_matrix()?;
+        Ok(self.state(&self.matrix(what, matrix, shape)?))
+    }
+
+    /// The same on the host, in row order, rounded to the problem's precision.
+    pub(crate) fn matrix(
+        &self,
+        what: &'static str,
+        matrix: &(impl ToMatrix + ?Sized),
+        shape: [usize; 2],
+    ) -> Result<Array2<f64>> {
+        let mut matrix = matrix.to_matrix()?;
         check_shape(what, &matrix, shape)?;
         check_nonnegative(what, &matrix, self.precision)?;
-        let values = matrix.iter().copied().collect();
-        Ok(self.device.tensor(values, shape, self.precision))
+        self.round(&mut matrix);
+        Ok(in_row_order(matrix))
+    }
+
+    /// Rounds to what the problem's precision can represent.
+    pub(crate) fn round(&self, matrix: &mut Array2<f64>) {
+        if self.precision == Precision::F32 {
+            matrix.mapv_inplace(|value| f64::from(value as f32));
+        }
     }
 }
 

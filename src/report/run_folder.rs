@@ -1,10 +1,9 @@
 //! The run folder: everything in it is written whole or not at all.
 
-use std::cell::RefCell;
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::rc::Rc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde::Serialize;
 use tempfile::TempDir;
@@ -24,6 +23,11 @@ pub struct Labels {
     pub columns: Option<Vec<String>>,
 }
 
+/// What a mutex holds; what a panic left behind in it is as good as before.
+pub(super) fn held<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// A folder that a run writes into. It is made when there is something to write,
 /// so that bad input leaves nothing behind.
 #[derive(Debug, Clone)]
@@ -32,9 +36,9 @@ pub struct RunFolder {
     /// Whether an older run of this name may be replaced.
     pub(super) replace: bool,
     /// An older run that was replaced, kept until the new one is written.
-    pub(super) old: Rc<RefCell<Option<TempDir>>>,
+    pub(super) old: Arc<Mutex<Option<TempDir>>>,
     /// Held while a run writes here; the system releases it if the program dies.
-    pub(super) lock: Rc<RefCell<Option<fs::File>>>,
+    pub(super) lock: Arc<Mutex<Option<fs::File>>>,
 }
 
 impl RunFolder {
@@ -77,8 +81,8 @@ impl RunFolder {
         Self {
             path: path.into(),
             replace,
-            old: Rc::default(),
-            lock: Rc::default(),
+            old: Arc::default(),
+            lock: Arc::default(),
         }
     }
 
@@ -165,7 +169,7 @@ impl RunFolder {
         self.write("history.csv", history_csv(&outcome.history).as_bytes())?;
         let json = serde_json::to_string_pretty(summary).expect("a summary is plain data");
         self.write("summary.json", (json + "\n").as_bytes())?;
-        self.old.borrow_mut().take();
+        held(&self.old).take();
         Ok(())
     }
 

@@ -41,6 +41,12 @@ pub struct Summary<Settings> {
     /// Mean SIR of H in dB, where the truth is known.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub sir_h: Option<f64>,
+    /// `fused` or `autodiff`.
+    pub engine: String,
+    /// The largest relative difference between the two in the first iteration,
+    /// where they were compared.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub engine_difference: Option<f64>,
     /// Seconds in the solver.
     pub seconds: f64,
     /// The version of altbi.
@@ -71,6 +77,8 @@ impl<Settings> Summary<Settings> {
             sparsity_h: outcome.sparsity_h,
             sir_w: recovery.map(Recovery::mean_w),
             sir_h: recovery.map(Recovery::mean_h),
+            engine: outcome.engine.name().into(),
+            engine_difference: outcome.engine.difference(),
             seconds: outcome.seconds,
             version: env!("CARGO_PKG_VERSION").into(),
         }

@@ -3,15 +3,16 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use burn::tensor::Tensor;
 use ndarray::Array2;
 
 use super::checkpoint::Resumed;
+use super::iteration::Workspace;
 use super::stopping::stop_reason;
 use super::{Checkpoint, Observer, Outcome, Record, Signal, StopReason};
 use crate::config::AltBiConfig;
 use crate::criterion::{Criterion, Training};
 use crate::divergence::Divergence;
+use crate::engine::{Engine, EngineUsed};
 use crate::error::{Error, Result};
 use crate::factors::{Factors, GivenFactors};
 use crate::penalty::{Penalty, PenaltyTerm};
@@ -41,11 +42,23 @@ pub struct State {
     /// W and H.
     pub factors: Factors,
     /// λ.
-    pub lambda: Tensor<2>,
+    pub lambda: Array2<f64>,
     /// The record of the last iteration.
     pub record: Record,
     /// D at the start, the unit of the stopping rule.
     pub divergence_at_start: f64,
+}
+
+impl State {
+    /// Copies a state of the same shape without allocating.
+    pub(super) fn copy_from(&mut self, other: &Self) {
+        self.iteration = other.iteration;
+        self.factors.w.assign(&other.factors.w);
+        self.factors.h.assign(&other.factors.h);
+        self.lambda.assign(&other.lambda);
+        self.record.clone_from(&other.record);
+        self.divergence_at_start = other.divergence_at_start;
+    }
 }
 
 impl Solver {
@@ -127,16 +140,21 @@ impl Solver {
     /// number blows up; [`Error::Stopped`] with the last state if the
     /// hypergradient's mode refuses on the way.
     pub fn run(&mut self, problem: &Problem) -> Result<Outcome> {
-        let state = self.init(problem)?;
-        let story = Resumed {
-            lambda_at_start: state.lambda.to_matrix()?,
-            history: vec![state.record.clone()],
-            state,
-        };
-        if self.notify(&story.state) == Signal::Stop {
-            return self.outcome(problem, story, StopReason::Interrupted);
-        }
-        self.go_on(problem, story)
+        self.check(problem)?;
+        self.on_threads(|solver| {
+            let (mut engine, used) = solver.engine(problem)?;
+            let state = solver.start(problem, engine.as_mut())?;
+            let used = solver.compared(problem, engine.as_mut(), used, &state)?;
+            let story = Resumed {
+                lambda_at_start: state.lambda.clone(),
+                history: vec![state.record.clone()],
+                state,
+            };
+            if solver.notify(&story.state) == Signal::Stop {
+                return solver.outcome(problem, story, StopReason::Interrupted, used);
+            }
+            solver.go_on(problem, story, engine, used)
+        })
     }
 
     /// Goes on from a [`Checkpoint`](super::Checkpoint) as if nothing had
@@ -146,14 +164,48 @@ impl Solver {
     /// As [`run`](Self::run), and [`Error::Shape`] for a checkpoint of another
     /// problem.
     pub fn resume(&mut self, problem: &Problem, checkpoint: &Checkpoint) -> Result<Outcome> {
-        self.config.check()?;
-        problem.check_domain(self.divergence.as_ref())?;
-        self.criterion.check(problem.rows())?;
+        self.check(problem)?;
         let story = checkpoint.restore(problem)?;
-        self.go_on(problem, story)
+        self.on_threads(|solver| {
+            let (mut engine, used) = solver.engine(problem)?;
+            let used = solver.compared(problem, engine.as_mut(), used, &story.state)?;
+            solver.go_on(problem, story, engine, used)
+        })
     }
 
-    fn go_on(&mut self, problem: &Problem, mut story: Resumed) -> Result<Outcome> {
+    /// How many threads share the work.
+    pub(super) fn threads(&self) -> usize {
+        match self.config.threads {
+            0 => rayon::current_num_threads(),
+            threads => threads,
+        }
+    }
+
+    /// Moves to a pool of threads, where dealing out work costs little.
+    fn on_threads<R: Send>(
+        &mut self,
+        work: impl FnOnce(&mut Self) -> Result<R> + Send,
+    ) -> Result<R> {
+        let threads = self.threads();
+        if threads == 1 || rayon::current_thread_index().is_some() {
+            return work(self);
+        }
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
+        let pool = pool.map_err(|error| Error::Threads {
+            threads,
+            reason: error.to_string(),
+        })?;
+        pool.install(|| work(self))
+    }
+
+    fn go_on(
+        &mut self,
+        problem: &Problem,
+        mut story: Resumed,
+        engine: Box<dyn Engine + Send>,
+        used: EngineUsed,
+    ) -> Result<Outcome> {
+        let mut workspace = Workspace::new(engine, &story.state);
         let clock = Instant::now();
         let seconds_before = story.state.record.seconds;
         let mut interrupted = false;
@@ -172,14 +224,14 @@ impl Solver {
             if interrupted {
                 break StopReason::Interrupted;
             }
-            match self.step(problem, state) {
-                Ok(next) => story.state = next,
+            match self.advance(problem, state, &mut workspace) {
+                Ok(()) => std::mem::swap(&mut story.state, &mut workspace.next),
                 Err(Error::NotFinite {
                     iteration,
                     quantity,
                     ..
                 }) => {
-                    let last = self.outcome(problem, story, StopReason::NotFinite)?;
+                    let last = self.outcome(problem, story, StopReason::NotFinite, used)?;
                     return Err(Error::NotFinite {
                         iteration,
                         quantity,
@@ -190,7 +242,7 @@ impl Solver {
                 Err(refusal @ Error::ModeUnsupported { .. }) => return Err(refusal),
                 Err(source) => {
                     let iteration = story.state.iteration + 1;
-                    let last = self.outcome(problem, story, StopReason::Refused)?;
+                    let last = self.outcome(problem, story, StopReason::Refused, used)?;
                     return Err(Error::Stopped {
                         iteration,
                         source: Box::new(source),
@@ -202,7 +254,7 @@ impl Solver {
             story.history.push(story.state.record.clone());
             interrupted = self.notify(&story.state) == Signal::Stop;
         };
-        self.outcome(problem, story, reason)
+        self.outcome(problem, story, reason, used)
     }
 
     fn notify(&mut self, state: &State) -> Signal {
@@ -215,8 +267,15 @@ impl Solver {
         signal
     }
 
-    fn outcome(&self, problem: &Problem, story: Resumed, reason: StopReason) -> Result<Outcome> {
+    fn outcome(
+        &self,
+        problem: &Problem,
+        story: Resumed,
+        reason: StopReason,
+        used: EngineUsed,
+    ) -> Result<Outcome> {
         let (_, rule_of_h) = self.rules()?;
-        Outcome::new(problem, rule_of_h, &self.config, story, reason)
+        let config = &self.config;
+        Ok(Outcome::new(problem, rule_of_h, config, story, reason, used))
     }
 }

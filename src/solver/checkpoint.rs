@@ -68,27 +68,24 @@ pub struct Resumed {
 
 impl Checkpoint {
     /// Takes down a state.
-    ///
-    /// # Errors
-    /// None that a solver's state could cause.
     pub fn new(
         data_hash: &str,
         settings_hash: &str,
         state: &State,
         lambda_at_start: &Array2<f64>,
         history: &[Record],
-    ) -> Result<Self> {
-        Ok(Self {
+    ) -> Self {
+        Self {
             data_hash: data_hash.into(),
             settings_hash: settings_hash.into(),
             iteration: state.iteration,
             divergence_at_start: state.divergence_at_start,
-            w: Matrix::of(&state.factors.w.to_matrix()?),
-            h: Matrix::of(&state.factors.h.to_matrix()?),
-            lambda: Matrix::of(&state.lambda.to_matrix()?),
+            w: Matrix::of(&state.factors.w),
+            h: Matrix::of(&state.factors.h),
+            lambda: Matrix::of(&state.lambda),
             lambda_at_start: Matrix::of(lambda_at_start),
             history: history.to_vec(),
-        })
+        }
     }
 
     /// Iterations done.
@@ -96,7 +93,7 @@ impl Checkpoint {
         self.iteration
     }
 
-    /// The state on a problem's device.
+    /// The state, checked against a problem.
     ///
     /// # Errors
     /// [`Error::Shape`](crate::Error::Shape) and its kind if it does not belong to
@@ -110,10 +107,10 @@ impl Checkpoint {
             state: State {
                 iteration: self.iteration,
                 factors: Factors {
-                    w: problem.tensor("W", &self.w, [n, rank])?,
-                    h: problem.tensor("H", &self.h, [rank, m])?,
+                    w: problem.matrix("W", &self.w, [n, rank])?,
+                    h: problem.matrix("H", &self.h, [rank, m])?,
                 },
-                lambda: problem.tensor("λ", &self.lambda, [n, 1])?,
+                lambda: problem.matrix("λ", &self.lambda, [n, 1])?,
                 record,
                 divergence_at_start: self.divergence_at_start,
             },

@@ -29,12 +29,15 @@ pub enum Signal {
 /// assert_eq!(outcome.iterations, 3);
 /// # Ok::<(), altbi::Error>(())
 /// ```
-pub trait Observer {
+///
+/// Runs are computed on threads of their own, so observers must be able to go
+/// there.
+pub trait Observer: Send {
     /// Called after each iteration.
     fn iterated(&mut self, record: &Record, state: &State) -> Signal;
 }
 
-impl<F: FnMut(&Record, &State) -> Signal> Observer for F {
+impl<F: FnMut(&Record, &State) -> Signal + Send> Observer for F {
     fn iterated(&mut self, record: &Record, state: &State) -> Signal {
         self(record, state)
     }

@@ -9,8 +9,9 @@ use super::checkpoint::Resumed;
 use super::transform::encode;
 use super::{Record, StopReason};
 use crate::config::AltBiConfig;
+use crate::engine::EngineUsed;
 use crate::error::Result;
-use crate::factors::tensor;
+use crate::factors::{Factors, tensor};
 use crate::metrics::{paper_relative_error, relative_error, sparsity_h, sparsity_w};
 use crate::problem::{Problem, ToMatrix};
 use crate::update::Rule;
@@ -52,6 +53,8 @@ pub struct Outcome {
     pub sparsity_w: f64,
     /// Percentage of H's entries that are (almost) zero.
     pub sparsity_h: f64,
+    /// How it was computed.
+    pub engine: EngineUsed,
     /// Seconds the run took.
     pub seconds: f64,
     rule_of_h: Rule,
@@ -78,19 +81,19 @@ impl Outcome {
         config: &AltBiConfig,
         story: Resumed,
         stop_reason: StopReason,
-    ) -> Result<Self> {
+        engine: EngineUsed,
+    ) -> Self {
         let state = &story.state;
-        let w = state.factors.w.to_matrix()?;
-        let h = state.factors.h.to_matrix()?;
+        let Factors { w, h } = &state.factors;
         let record = &state.record;
-        Ok(Self {
+        Self {
             relative_error: relative_error(problem, &rule_of_h, record.divergence),
             paper_relative_error: paper_relative_error(problem, &state.factors),
-            sparsity_w: sparsity_w(&w),
-            sparsity_h: sparsity_h(&h),
-            w,
-            h,
-            lambda: state.lambda.to_matrix()?,
+            sparsity_w: sparsity_w(w),
+            sparsity_h: sparsity_h(h),
+            w: w.clone(),
+            h: h.clone(),
+            lambda: state.lambda.clone(),
             stop_reason,
             iterations: state.iteration,
             divergence: record.divergence,
@@ -100,7 +103,8 @@ impl Outcome {
             history: story.history,
             rule_of_h,
             config: config.clone(),
-        })
+            engine,
+        }
     }
 
     /// Encodes new columns with W fixed: the H that fits `x ≈ W H`.

@@ -1,14 +1,16 @@
-//! The state before the first iteration.
+//! The engine of a run, and the state before its first iteration.
 
-use burn::tensor::Tensor;
 use ndarray::Array2;
 
-use super::iteration::{finite, settled, sum};
+use super::iteration::{finite, measure, not_finite};
 use super::{Record, Solver, State};
 use crate::config::{AltBiConfig, Method};
+use crate::engine::{Autodiff, Engine, EngineChoice, EngineUsed, FusedEngine, Plan, agreement};
 use crate::error::{Error, Result};
 use crate::factors::Factors;
+use crate::hypergradient::Mode;
 use crate::lambda::{LambdaStart, balanced_lambda};
+use crate::numerics::Precision;
 use crate::problem::Problem;
 use crate::update::Rule;
 
@@ -20,13 +22,23 @@ impl Solver {
     ///
     /// # Errors
     /// [`Error::Setting`], [`Error::Conflict`] and [`Error::NoMonotoneExponent`]
-    /// for settings; [`Error::OutsideDomain`] for data that the divergence cannot
-    /// measure; [`Error::Rank`], [`Error::Shape`], [`Error::NegativeEntry`] and
-    /// [`Error::NotFiniteEntry`] for a start that does not fit.
+    /// for settings; [`Error::EngineUnsupported`]; [`Error::OutsideDomain`] for
+    /// data that the divergence cannot measure; [`Error::Rank`], [`Error::Shape`],
+    /// [`Error::NegativeEntry`] and [`Error::NotFiniteEntry`] for a start that
+    /// does not fit.
     pub fn init(&self, problem: &Problem) -> Result<State> {
+        self.check(problem)?;
+        self.start(problem, self.engine(problem)?.0.as_mut())
+    }
+
+    /// Refuses settings and data that no run could begin with.
+    pub(super) fn check(&self, problem: &Problem) -> Result<()> {
         self.config.check()?;
         problem.check_domain(self.divergence.as_ref())?;
-        self.criterion.check(problem.rows())?;
+        self.criterion.check(problem)
+    }
+
+    pub(super) fn start(&self, problem: &Problem, engine: &mut dyn Engine) -> Result<State> {
         let (rule, _) = self.rules()?;
         let AltBiConfig {
             rank,
@@ -34,15 +46,14 @@ impl Solver {
             seed,
             ..
         } = self.config;
-        let drawn = Factors::start(problem, rank, initial, seed, &self.given)?;
+        let mut factors = Factors::start(problem, rank, initial, seed, &self.given)?;
         // Before λ is balanced: its scale is that of the factors the loop will see.
-        let factors = self.normalized(drawn);
-        let factors = Factors {
-            w: settled(problem, "W", 0, &factors.w)?,
-            h: settled(problem, "H", 0, &factors.h)?,
-        };
-        let lambda = self.initial_lambda(problem, &rule, &factors)?;
-        let lambda = settled(problem, "λ", 0, &lambda)?;
+        self.normalize(problem, &mut factors);
+        finite("W", 0, &factors.w)?;
+        finite("H", 0, &factors.h)?;
+        let (errors, divergences) = engine.errors(problem, &factors);
+        let lambda = self.initial_lambda(problem, &rule, &factors.w, &divergences)?;
+        finite("λ", 0, &lambda)?;
         let mut state = State {
             iteration: 0,
             factors,
@@ -59,24 +70,25 @@ impl Solver {
                 hypergradient_norm: f64::NAN,
                 seconds: 0.0,
             },
-            divergence_at_start: f64::NAN,
+            divergence_at_start: errors.divergence,
         };
-        let bunch = self.bunch(problem, &rule, &state.factors.h);
-        let outer_error = sum(&bunch.outer_errors(&state.factors.w));
-        self.measure(problem, &rule, &mut state, outer_error, f64::NAN);
-        state.divergence_at_start = state.record.divergence;
-        finite("divergence", 0, &[state.record.divergence])?;
-        Ok(state)
+        measure(problem, engine, &mut state, errors, f64::NAN);
+        if state.record.divergence.is_finite() {
+            Ok(state)
+        } else {
+            Err(not_finite("divergence", 0))
+        }
     }
 
     fn initial_lambda(
         &self,
         problem: &Problem,
         rule: &Rule,
-        factors: &Factors,
-    ) -> Result<Tensor<2>> {
+        w: &Array2<f64>,
+        divergences: &[f64],
+    ) -> Result<Array2<f64>> {
         let [n, _] = problem.shape();
-        let all = |value: f64| problem.tensor("λ", &Array2::from_elem((n, 1), value), [n, 1]);
+        let all = |value: f64| Array2::from_elem((n, 1), value);
         let given = self.given_lambda.is_some() || self.config.lambda != LambdaStart::Auto;
         if given && matches!(self.config.method, Method::Mu | Method::MuT) {
             return Err(Error::Conflict {
@@ -85,21 +97,104 @@ impl Solver {
                 reason: "they are defined by λ = 0; p-mu and frozen keep a given λ",
             });
         }
-        if let Some(lambda) = &self.given_lambda {
-            let lambda = problem.tensor("λ", lambda, [n, 1])?;
-            return Ok(lambda.clamp_max(self.config.lambda_max));
-        }
-        let start = match (self.config.lambda, self.config.method) {
-            (LambdaStart::Value(value), _) => all(value),
-            (LambdaStart::Auto, Method::Mu | Method::MuT) => all(0.0),
-            (LambdaStart::Auto, Method::PenalizedMu) => all(PENALIZED_MU_LAMBDA),
-            (LambdaStart::Auto, Method::AltBi | Method::Frozen) => Ok(balanced_lambda(
-                rule,
-                problem.rows(),
-                &factors.w,
-                &factors.h,
-            )),
-        }?;
-        Ok(start.clamp_max(self.config.lambda_max))
+        let start = match (&self.given_lambda, self.config.lambda, self.config.method) {
+            (Some(lambda), _, _) => lambda.clone(),
+            (None, LambdaStart::Value(value), _) => all(value),
+            (None, LambdaStart::Auto, Method::Mu | Method::MuT) => all(0.0),
+            (None, LambdaStart::Auto, Method::PenalizedMu) => all(PENALIZED_MU_LAMBDA),
+            (None, LambdaStart::Auto, Method::AltBi | Method::Frozen) => {
+                // An overflow is for the caller to refuse as such.
+                let mut balanced = balanced_lambda(rule, divergences, &problem.state(w));
+                problem.round(&mut balanced);
+                balanced.mapv_inplace(|value| at_most(value, self.config.lambda_max));
+                return Ok(balanced);
+            }
+        };
+        let mut start = problem.matrix("λ", &start, [n, 1])?;
+        start.mapv_inplace(|value| at_most(value, self.config.lambda_max));
+        Ok(start)
     }
+
+    /// The engine that the settings ask for and the parts of the run allow.
+    pub(super) fn engine(&self, problem: &Problem) -> Result<(Box<dyn Engine + Send>, EngineUsed)> {
+        let autodiff = |solver: &Self| -> Result<(Box<dyn Engine + Send>, EngineUsed)> {
+            Ok((Box::new(solver.autodiff()?), EngineUsed::Autodiff))
+        };
+        match (self.config.engine, self.fused(problem)?) {
+            (EngineChoice::Autodiff, _) => autodiff(self),
+            (_, Ok(engine)) => Ok((engine, EngineUsed::Fused)),
+            (EngineChoice::Auto, Err(_)) => autodiff(self),
+            (EngineChoice::Fused, Err(reason)) => Err(Error::EngineUnsupported { reason }),
+        }
+    }
+
+    fn autodiff(&self) -> Result<Autodiff> {
+        let (of_w, of_h) = self.rules()?;
+        Ok(Autodiff {
+            of_w,
+            of_h,
+            criterion: self.criterion.clone(),
+            mode: self.config.hypergradient,
+            length: self.config.updates_of_w(),
+        })
+    }
+
+    /// The fused engine, or what it cannot do.
+    #[expect(clippy::type_complexity, reason = "a reason is not an error yet")]
+    fn fused(
+        &self,
+        problem: &Problem,
+    ) -> Result<std::result::Result<Box<dyn Engine + Send>, String>> {
+        if self.config.engine == EngineChoice::Autodiff {
+            return Ok(Err("autodiff was asked for".into()));
+        }
+        let (of_w, of_h) = self.rules()?;
+        let plan = || {
+            let mode = self.config.hypergradient;
+            if self.config.method == Method::AltBi && mode != Mode::Reverse {
+                return Err(format!("hypergradients by {mode} mode"));
+            }
+            let criterion = self.criterion.fused();
+            let criterion =
+                criterion.ok_or_else(|| format!("criterion '{}'", self.criterion.name()))?;
+            Ok(([Plan::of(&of_w)?, Plan::of(&of_h)?], criterion))
+        };
+        let (plans, criterion) = match plan() {
+            Ok(plan) => plan,
+            Err(reason) => return Ok(Err(reason)),
+        };
+        let AltBiConfig { rank, .. } = self.config;
+        let (length, threads) = (self.config.updates_of_w(), self.threads());
+        Ok(Ok(match problem.precision() {
+            Precision::F64 => Box::new(FusedEngine::<f64>::new(
+                problem, plans, criterion, rank, length, threads,
+            )),
+            Precision::F32 => Box::new(FusedEngine::<f32>::new(
+                problem, plans, criterion, rank, length, threads,
+            )),
+        }))
+    }
+
+    /// Compares the engines in the first iteration, where that is asked for.
+    pub(super) fn compared(
+        &self,
+        problem: &Problem,
+        engine: &mut dyn Engine,
+        used: EngineUsed,
+        state: &State,
+    ) -> Result<EngineUsed> {
+        if (self.config.engine, used) != (EngineChoice::Auto, EngineUsed::Fused) {
+            return Ok(used);
+        }
+        let tuned = self.config.method == Method::AltBi;
+        let State {
+            factors, lambda, ..
+        } = state;
+        let difference = agreement(problem, engine, &self.autodiff()?, factors, lambda, tuned)?;
+        Ok(EngineUsed::Checked(difference))
+    }
+}
+
+fn at_most(value: f64, most: f64) -> f64 {
+    if value > most { most } else { value }
 }

@@ -7,7 +7,7 @@ use altbi::{AltBiConfig, Beta, Divergence, Error, LambdaStart, LambdaStep, Resul
 use clap::{Args, ValueEnum};
 
 use crate::cli::arguments::{
-    DataArguments, ExponentName, InitialName, LambdaArgument, MethodName, ModeName,
+    DataArguments, EngineName, ExponentName, InitialName, LambdaArgument, MethodName, ModeName,
     NormalizationName, divergence_name, lambda_step, lambda_step_text, penalty_name, read_optional,
     word,
 };
@@ -57,6 +57,13 @@ pub(in crate::cli) struct FitArguments {
     /// How the hypergradient is computed
     #[arg(long, default_value = "reverse")]
     pub(super) hypergradient: ModeName,
+    /// How iterations are computed: fused loops or tensors; auto is fused where it
+    /// can be, checked against autodiff in the first iteration
+    #[arg(long, default_value = "auto")]
+    pub(super) engine: EngineName,
+    /// Threads that share the work; 0 is one for each core
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(super) threads: usize,
     /// Rescale inside the loop, so that W's penalty cannot be evaded by scale
     #[arg(long, default_value = "none")]
     pub(super) normalize: NormalizationName,
@@ -192,6 +199,8 @@ impl FitArguments {
             initial: self.init.into(),
             seed: self.seed,
             precision: self.table.dtype.into(),
+            engine: self.engine.into(),
+            threads: self.threads,
         })
     }
 
@@ -237,6 +246,8 @@ impl FitArguments {
             set("lambda-max", self.lambda_max.into());
         }
         set("hypergradient", word(&self.hypergradient).into());
+        set("engine", word(&self.engine).into());
+        set("threads", integer(self.threads as u64));
         set("normalize", word(&self.normalize).into());
         set("max-iter", integer(self.max_iter as u64));
         set("tol", self.tol.into());

@@ -18,7 +18,7 @@ use clap::Args;
 pub(super) use self::arguments::FitArguments;
 use self::arguments::Format;
 use super::arguments::{LambdaArgument, read_lambda, read_optional};
-use super::checkpoints::Checkpoints;
+use super::checkpoints::{Checkpoints, held};
 use super::output::{complain, json, say};
 use super::progress::Progress;
 use super::{Ending, config_file};
@@ -148,7 +148,7 @@ impl<'a> Run<'a> {
         };
         // The progress bar goes before anything else is printed.
         drop(solver);
-        let mut aftermath = aftermath.take();
+        let mut aftermath = std::mem::take(&mut *held(&aftermath));
         if let Some(error) = aftermath.error.take() {
             return Err(error);
         }

@@ -48,6 +48,7 @@ impl Run<'_> {
                 end.lambda_median, end.lambda_min, end.lambda_max
             ),
         );
+        line("engine", outcome.engine.to_string());
         line("time", format!("{:.2} s", summary.seconds));
         let place = match &self.folder {
             Some(folder) => format!("{} (see report.html)", folder.path().display()),
@@ -62,10 +63,7 @@ impl Run<'_> {
         let divergence = self.arguments.divergence.name();
         let common = format!("rank {rank}: {divergence} divergence");
         match solver.method {
-            Method::AltBi => {
-                let mode = solver.hypergradient;
-                format!("AltBi, {common}, {penalty} penalty, T = {t}, {mode} mode")
-            }
+            Method::AltBi => format!("AltBi, {common}, {penalty} penalty, T = {t}"),
             Method::Mu => format!("MU, {common}"),
             Method::PenalizedMu => format!("P-MU, {common}, {penalty} penalty with fixed λ"),
             Method::MuT => format!("MU-T, {common}, T = {t}"),
