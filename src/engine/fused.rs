@@ -21,7 +21,7 @@ const ROWS: usize = 16;
 /// Tasks per thread: enough to share out evenly.
 const TASKS_PER_THREAD: usize = 8;
 /// Multiplications below which waking another thread costs more than it saves.
-const WORTH_SHARING: usize = 1 << 19;
+const WORTH_SHARING: usize = 1 << 16;
 
 /// The data, packed, and the buffers of a run.
 #[derive(Debug)]

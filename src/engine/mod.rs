@@ -24,6 +24,7 @@
 mod agreement;
 mod autodiff;
 mod block;
+mod bunch;
 mod entry;
 mod functions;
 mod fused;
@@ -45,6 +46,7 @@ use serde::{Deserialize, Serialize};
 pub use agreement::tolerance;
 pub(crate) use agreement::agreement;
 pub(crate) use autodiff::Autodiff;
+pub use bunch::FusedBunch;
 pub(crate) use iterate::FusedEngine;
 pub(crate) use matrix::Side;
 pub(crate) use plan::Plan;

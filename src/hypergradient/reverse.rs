@@ -1,6 +1,7 @@
 //! Reverse mode: Burn's automatic differentiation over the unrolled bunch.
 
 use burn::tensor::Tensor;
+use rayon::prelude::*;
 
 use super::{Differentiate, Hypergradient};
 use crate::bunch::Bunch;
@@ -20,13 +21,15 @@ use crate::numerics::to_host;
 /// beyond a block. Coupled penalties need all rows on one tape.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Reverse {
-    /// Rows per tape; `None` chooses so many that x of a block has about 2¹⁸
-    /// entries (2 MB). The blocks do not depend on the machine.
+    /// Rows per tape; `None` chooses so many that x of a block has about 2¹⁵
+    /// entries (256 kB: what an operation leaves is in the cache for the next). The blocks do not depend on the machine.
     pub block_rows: Option<usize>,
 }
 
 /// Entries of a block's x that `block_rows: None` aims for.
-const BLOCK_ENTRIES: usize = 1 << 18;
+const BLOCK_ENTRIES: usize = 1 << 15;
+/// Fewer rows than this make poor matrix products.
+const LEAST_ROWS: usize = 16;
 
 impl Reverse {
     fn rows_per_block(self, bunch: &Bunch) -> usize {
@@ -34,7 +37,10 @@ impl Reverse {
         if !bunch.rule.is_separable() {
             return n;
         }
-        self.block_rows.unwrap_or(BLOCK_ENTRIES / m).clamp(1, n)
+        // Blocks of equal size, so that threads finish together.
+        let blocks = (n * m).div_ceil(BLOCK_ENTRIES);
+        let even = n.div_ceil(blocks).max(LEAST_ROWS);
+        self.block_rows.unwrap_or(even).clamp(1, n)
     }
 }
 
@@ -49,16 +55,21 @@ impl Differentiate for Reverse {
         if block == n {
             return Ok(on_one_tape(bunch, w, lambda));
         }
-        let mut factors = Vec::with_capacity(n.div_ceil(block));
-        let mut gradients = Vec::with_capacity(n.div_ceil(block));
-        let mut outer_error = 0.0;
-        for start in (0..n).step_by(block) {
+        // Independent rows are independent tapes, on as many threads as there are.
+        let starts: Vec<usize> = (0..n).step_by(block).collect();
+        let parts = starts.into_par_iter().map(|start| {
             let rows = start..(start + block).min(n);
-            let part = on_one_tape(
+            on_one_tape(
                 &bunch.rows(rows.clone()),
                 &w.clone().slice([rows.clone(), 0..rank]),
                 &lambda.clone().slice([rows, 0..1]),
-            );
+            )
+        });
+        let parts: Vec<Hypergradient> = parts.collect();
+        let mut factors = Vec::with_capacity(parts.len());
+        let mut gradients = Vec::with_capacity(parts.len());
+        let mut outer_error = 0.0;
+        for part in parts {
             outer_error += part.outer_error;
             factors.push(part.w);
             gradients.push(part.gradient);

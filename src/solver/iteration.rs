@@ -17,6 +17,8 @@ pub(super) struct Workspace {
     pub(super) engine: Box<dyn Engine + Send>,
     pub(super) next: State,
     gradient: Array2<f64>,
+    /// λ, to be sorted.
+    sorted: Vec<f64>,
 }
 
 impl Workspace {
@@ -25,6 +27,7 @@ impl Workspace {
             engine,
             next: state.clone(),
             gradient: Array2::zeros(state.lambda.raw_dim()),
+            sorted: Vec::with_capacity(state.lambda.len()),
         }
     }
 }
@@ -57,6 +60,7 @@ impl Solver {
             engine,
             next,
             gradient,
+            sorted,
         } = workspace;
         next.copy_from(state);
         next.iteration = iteration;
@@ -86,7 +90,7 @@ impl Solver {
         }
 
         // 6. The record.
-        measure(problem, engine.as_ref(), next, errors, norm);
+        measure(problem, engine.as_ref(), next, errors, norm, sorted);
         if next.record.divergence.is_finite() {
             Ok(())
         } else {
@@ -139,13 +143,17 @@ pub(super) fn measure(
     state: &mut State,
     errors: Errors,
     hypergradient_norm: f64,
+    sorted: &mut Vec<f64>,
 ) {
     let Errors {
         outer_error,
         divergence,
     } = errors;
     let penalty = engine.penalty(problem, &state.factors.w, &state.lambda);
-    let lambda = state.lambda.as_slice().expect("states are in row order");
+    sorted.clear();
+    sorted.extend(&state.lambda);
+    let lambda_median = median(sorted);
+    let lambda = &state.lambda;
     let before = &state.record;
     let change = if state.iteration == 0 {
         f64::NAN
@@ -159,7 +167,7 @@ pub(super) fn measure(
         outer_error,
         relative_change: change,
         lambda_min: lambda.iter().copied().fold(f64::INFINITY, f64::min),
-        lambda_median: median(lambda),
+        lambda_median,
         lambda_max: lambda.iter().copied().fold(0.0, f64::max),
         hypergradient_norm,
         seconds: before.seconds,
