@@ -2,14 +2,14 @@
 
 use burn::tensor::{Tensor, TensorData};
 
+use crate::error::{Error, Result};
 use crate::numerics::Precision;
 
 /// A Burn device.
 ///
 /// The default is Burn's ndarray backend, as the crate's design asks. Burn marks
-/// that backend as deprecated from 0.22 on, in favour of `burn-flex`; because
-/// only this file names it, exchanging it is a change of one line here and one
-/// in Cargo.toml.
+/// that backend as deprecated from 0.22 on, in favour of `burn-flex`, which is here
+/// as the feature `flex`. Only this file names either.
 ///
 /// Burn draws its random numbers from one global generator, so altbi draws its
 /// own on the host ([`factors`](crate::factors)): the same seed gives the same
@@ -24,7 +24,33 @@ impl Default for Device {
     }
 }
 
+/// The names that [`Device::by_name`] knows.
+pub const NAMES: &str = "ndarray, flex";
+
 impl Device {
+    /// A device by its name on the command line.
+    ///
+    /// # Errors
+    /// [`Error::UnknownName`], and [`Error::NotBuilt`] for `flex` in a build
+    /// without that feature.
+    pub fn by_name(name: &str) -> Result<Self> {
+        match name {
+            "ndarray" => Ok(Self::default()),
+            #[cfg(feature = "flex")]
+            "flex" => Ok(Self(burn::tensor::Device::flex())),
+            #[cfg(not(feature = "flex"))]
+            "flex" => Err(Error::NotBuilt {
+                what: "the device flex",
+                feature: "flex",
+            }),
+            _ => Err(Error::UnknownName {
+                kind: "device",
+                name: name.into(),
+                known: NAMES,
+            }),
+        }
+    }
+
     /// A tensor off the tape from host values in row order.
     ///
     /// # Shapes

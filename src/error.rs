@@ -26,13 +26,25 @@ pub enum Error {
         columns: usize,
     },
     /// The fused engine cannot do something that a run asks for.
-    #[error("the fused engine cannot do this: {reason}; --engine autodiff can (library: EngineChoice::Autodiff)")]
+    #[error(
+        "the fused engine cannot do this: {reason}; --engine autodiff can (library: EngineChoice::Autodiff)"
+    )]
     EngineUnsupported {
         /// What it cannot do.
         reason: String,
     },
+    /// Something that only a build with a feature has.
+    #[error("{what} is not part of this build: build with --features {feature}")]
+    NotBuilt {
+        /// What is missing.
+        what: &'static str,
+        /// The feature that has it.
+        feature: &'static str,
+    },
     /// The engines differ in the first iteration.
-    #[error("the fused engine and autodiff disagree about {quantity}: largest relative difference {difference:e}, allowed {tolerance:e}; --engine autodiff (library: EngineChoice::Autodiff) goes on without the fused engine, and we would like to know about this run")]
+    #[error(
+        "the fused engine and autodiff disagree about {quantity}: largest relative difference {difference:e}, allowed {tolerance:e}; --engine autodiff (library: EngineChoice::Autodiff) goes on without the fused engine, and we would like to know about this run"
+    )]
     EnginesDisagree {
         /// Which matrix.
         quantity: &'static str,

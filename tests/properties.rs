@@ -9,10 +9,10 @@ use altbi::check::BETAS;
 use altbi::metrics::recovery;
 use altbi::update::Rule;
 use altbi::{
-    AltBiConfig, Beta, Bunch, Checkpoint, CheckpointFault, Divergence, EngineChoice, Error, Exponent,
-    GivenFactors, Hoyer, L1, LambdaStep, Method, Mode, Normalization, Penalty, PenaltyTerm,
-    Precision, Problem, Record, Signal, Split, SquaredL2, State, StopReason, ToMatrix, Training,
-    penalty,
+    AltBiConfig, Beta, Bunch, Checkpoint, CheckpointFault, Divergence, EngineChoice, Error,
+    Exponent, GivenFactors, Hoyer, L1, LambdaStep, Method, Mode, Normalization, Penalty,
+    PenaltyTerm, Precision, Problem, Record, Signal, Split, SquaredL2, State, StopReason, ToMatrix,
+    Training, penalty,
 };
 use burn::tensor::Tensor;
 use common::{assert_close, matrix, problem};
@@ -105,7 +105,10 @@ fn the_divergences_own_exponent_is_not_enough_under_squared_l2() {
 fn lambda_zero_is_mu_t_to_the_bit() {
     let x = matrix(10, 8, 0.33);
     let engines = [EngineChoice::Autodiff, EngineChoice::Fused];
-    for (beta, engine) in [2.0, 1.0, 0.5].into_iter().flat_map(|beta| engines.map(|e| (beta, e))) {
+    for (beta, engine) in [2.0, 1.0, 0.5]
+        .into_iter()
+        .flat_map(|beta| engines.map(|e| (beta, e)))
+    {
         for name in ["l1", "l2", "group", "l21", "hoyer", "smooth"] {
             if name == "smooth" && engine == EngineChoice::Fused {
                 continue;

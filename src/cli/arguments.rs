@@ -7,9 +7,10 @@ use std::str::FromStr;
 use altbi::data::{
     Detect, Source, Table, TableOptions, fingerprint, read_matrix, text_fingerprint,
 };
+use altbi::device::Device;
 use altbi::{
-    Beta, EngineChoice, Error, Exponent, Initial, LambdaStep, Method, Mode, Normalization, Precision, Problem,
-    Result, divergence, penalty,
+    Beta, EngineChoice, Error, Exponent, Initial, LambdaStep, Method, Mode, Normalization,
+    Precision, Problem, Result, divergence, penalty,
 };
 use clap::{Args, ValueEnum};
 use ndarray::Array2;
@@ -33,6 +34,9 @@ pub struct DataArguments {
     /// Floating-point type
     #[arg(long, default_value = "f64")]
     pub dtype: PrecisionName,
+    /// Where tensors live: ndarray, or flex in a build with that feature
+    #[arg(long, default_value = "ndarray", value_parser = device_name)]
+    pub device: String,
 }
 
 /// `--missing`.
@@ -78,12 +82,12 @@ impl DataArguments {
         })
     }
 
-    /// The checked problem of a table, with its weights.
-    pub fn problem(&self, table: &Table) -> Result<Problem> {
-        match self.weights(table)? {
-            Some(weights) => Problem::masked(&table.values, &weights, self.dtype.into()),
-            None => Problem::new(&table.values, self.dtype.into()),
-        }
+    /// The checked problem of a table, with its weights; the table keeps its labels.
+    pub fn problem(&self, table: &mut Table) -> Result<Problem> {
+        let weights = self.weights(table)?;
+        let values = std::mem::take(&mut table.values);
+        let problem = Problem::owning(values, weights, self.dtype.into())?;
+        Ok(problem.on(Device::by_name(&self.device)?))
     }
 
     /// What tells this data, weights included, from any other.
@@ -99,6 +103,11 @@ impl DataArguments {
 /// Checks that a penalty of this name exists.
 pub fn penalty_name(name: &str) -> Result<String> {
     penalty::by_name(name).map(|_| name.into())
+}
+
+/// Checks that a device of this name exists.
+pub fn device_name(name: &str) -> Result<String> {
+    Device::by_name(name).map(|_| name.into())
 }
 
 /// A divergence by its name.

@@ -157,7 +157,7 @@ impl GradcheckArguments {
         if let Some(out) = &self.out {
             check_ending(out)?;
         }
-        let problem = self.table.problem(&self.table.read(source)?)?;
+        let problem = self.table.problem(&mut self.table.read(source)?)?;
         let name = self.penalty.as_deref().unwrap_or("l1");
         let term = PenaltyTerm::tuned(penalty::by_name(name)?);
         let divergence = self.divergence.unwrap_or(Beta::KL);

@@ -53,7 +53,7 @@ pub(super) fn read_npy(path: &Path) -> Result<Array2<f64>> {
             ))
         })?;
     let order = npy.order();
-    let values = numbers(npy)
+    let values = numbers(npy, entries as usize)
         .ok_or_else(|| wrong(unreadable(&type_name)))?
         .map_err(|error| wrong(error.to_string()))?;
     let shape = (rows as usize, columns as usize);
@@ -61,7 +61,11 @@ pub(super) fn read_npy(path: &Path) -> Result<Array2<f64>> {
     let found = values.len();
     let matrix = Array2::from_shape_vec(shape, values)
         .map_err(|_| wrong(format!("{entries} entries promised, {found} found")))?;
-    Ok(matrix.as_standard_layout().into_owned())
+    Ok(if matrix.is_standard_layout() {
+        matrix
+    } else {
+        matrix.as_standard_layout().into_owned()
+    })
 }
 
 fn unreadable(type_name: &str) -> String {
@@ -70,14 +74,25 @@ fn unreadable(type_name: &str) -> String {
 
 /// The entries as 64-bit floats, whatever they are stored as; `None` for a type
 /// that is not a number.
-fn numbers<R: std::io::Read>(npy: NpyFile<R>) -> Option<std::io::Result<Vec<f64>>> {
+fn numbers<R: std::io::Read>(
+    npy: NpyFile<R>,
+    entries: usize,
+) -> Option<std::io::Result<Vec<f64>>> {
+    // Room for all at once: growing by doubling would take up to three times it.
+    let mut values = Vec::with_capacity(entries);
     // Each type hands the file on if it is not the one.
     macro_rules! read_as {
         ($npy:expr; $($kind:ty),+) => {{
             let npy = $npy;
             $(let npy = match npy.try_data::<$kind>() {
                 Ok(reader) => {
-                    return Some(reader.map(|value| value.map(|value| value as f64)).collect());
+                    for value in reader {
+                        match value {
+                            Ok(value) => values.push(value as f64),
+                            Err(error) => return Some(Err(error)),
+                        }
+                    }
+                    return Some(Ok(values));
                 }
                 Err(npy) => npy,
             };)+

@@ -51,7 +51,7 @@ impl Divergence for Beta {
         let (x, y) = (x.clone(), y.clone());
         match self.0 {
             2.0 => (x - y).square() * 0.5,
-            1.0 => x.clone() * (positive_x.log() - y.clone().log()) - x + y,
+            1.0 => x.clone() * (positive_x / y.clone()).log() - x + y,
             0.0 => x / y.clone() - positive_x.log() + y.log() - 1.0,
             beta => {
                 let zero = x.clone().lower_elem(floor);

@@ -79,10 +79,15 @@ impl Largest {
         expected: &Array2<f64>,
         least_scale: f64,
     ) -> Result<()> {
-        let largest = |values: ArrayView2<f64>| values.iter().fold(0.0, |a, b| f64::max(a, b.abs()));
+        let largest =
+            |values: ArrayView2<f64>| values.iter().fold(0.0, |a, b| f64::max(a, b.abs()));
         let scale = f64::max(largest(expected.view()), least_scale);
         let difference = largest((found - expected).view());
-        let difference = if difference == 0.0 { 0.0 } else { difference / scale };
+        let difference = if difference == 0.0 {
+            0.0
+        } else {
+            difference / scale
+        };
         // What is not finite in both is for the solver to refuse.
         let finite = |values: &Array2<f64>| values.iter().all(|value| value.is_finite());
         if !(finite(found) || finite(expected)) {

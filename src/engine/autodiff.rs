@@ -106,9 +106,7 @@ impl Engine for Autodiff {
     }
 
     fn penalty(&self, problem: &Problem, w: &Array2<f64>, lambda: &Array2<f64>) -> f64 {
-        let penalties = self
-            .of_w
-            .penalty(&problem.state(w), &problem.state(lambda));
+        let penalties = self.of_w.penalty(&problem.state(w), &problem.state(lambda));
         to_host(&penalties).iter().sum()
     }
 }

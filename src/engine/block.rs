@@ -265,7 +265,9 @@ impl<T: Real, S: Simd, D: Entry> Block<'_, T, S, D> {
             projected,
             ..
         } = scratch;
-        sums.negative.get_mut(length).copy_from_slice(projected.get(length));
+        sums.negative
+            .get_mut(length)
+            .copy_from_slice(projected.get(length));
         sums.negative_dot.get_mut(length).fill(T::from_f64(0.0));
         for (from, to) in [(w, &mut sums.positive), (w_dot, &mut sums.positive_dot)] {
             self.simd.vectorize(Multiply {
@@ -322,9 +324,7 @@ impl<T: Real, S: Simd, D: Entry> Block<'_, T, S, D> {
     /// `Φ` and its derivative, from the sums.
     fn update(&self, scratch: &mut Scratch<T>) {
         let length = self.components();
-        let Scratch {
-            w, w_dot, sums, ..
-        } = scratch;
+        let Scratch { w, w_dot, sums, .. } = scratch;
         self.simd.vectorize(Update {
             plan: self.shared.plan,
             first: self.first,

@@ -109,7 +109,11 @@ impl<'a> FusedBunch<'a> {
         gradient: &mut Array2<f64>,
     ) -> f64 {
         self.check_lambda(factors, lambda);
-        assert_eq!(gradient.dim(), lambda.dim(), "the hypergradient has λ's shape");
+        assert_eq!(
+            gradient.dim(),
+            lambda.dim(),
+            "the hypergradient has λ's shape"
+        );
         self.bunch(factors, lambda, Some(gradient))
     }
 

@@ -194,21 +194,31 @@ mod tests {
 
     #[test]
     fn logarithms_are_right_to_two_units_in_the_last_place() {
-        let mut values: Vec<f64> = (0..64_000).map(|i| 10f64.powf(f64::from(i) / 100.0 - 300.0)).collect();
+        let mut values: Vec<f64> = (0..64_000)
+            .map(|i| 10f64.powf(f64::from(i) / 100.0 - 300.0))
+            .collect();
         values.truncate(60_800);
         values.extend((0..6400).map(|i| 0.6 + f64::from(i) * 1.3e-4));
         for found in apply(&values, Ln) {
             for (v, found) in values.iter().zip(found) {
                 let want = v.ln();
-                assert!((found - want).abs() <= 2.0 * f64::EPSILON * want.abs(), "ln {v:e}: {found} {want}");
+                assert!(
+                    (found - want).abs() <= 2.0 * f64::EPSILON * want.abs(),
+                    "ln {v:e}: {found} {want}"
+                );
             }
         }
-        let values: Vec<f32> = (0..6400).map(|i| 10f32.powf(i as f32 / 100.0 - 32.0)).collect();
+        let values: Vec<f32> = (0..6400)
+            .map(|i| 10f32.powf(i as f32 / 100.0 - 32.0))
+            .collect();
         for found in apply(&values, Ln) {
             for (v, found) in values.iter().zip(found) {
                 let want = f64::from(*v).ln();
                 let error = (f64::from(found) - want).abs();
-                assert!(error <= 2.0 * f64::from(f32::EPSILON) * want.abs(), "ln {v:e}: {found} {want}");
+                assert!(
+                    error <= 2.0 * f64::from(f32::EPSILON) * want.abs(),
+                    "ln {v:e}: {found} {want}"
+                );
             }
         }
     }
@@ -219,7 +229,10 @@ mod tests {
         for found in apply(&values, Exp) {
             for (v, found) in values.iter().zip(found) {
                 let want = v.exp();
-                assert!((found - want).abs() <= 2.0 * f64::EPSILON * want, "exp {v}: {found:e} {want:e}");
+                assert!(
+                    (found - want).abs() <= 2.0 * f64::EPSILON * want,
+                    "exp {v}: {found:e} {want:e}"
+                );
             }
         }
         let values: Vec<f32> = (-8_640..8_640).map(|i| i as f32 / 100.0).collect();
@@ -227,7 +240,10 @@ mod tests {
             for (v, found) in values.iter().zip(found) {
                 let want = f64::from(*v).exp();
                 let error = (f64::from(found) - want).abs();
-                assert!(error <= 2.0 * f64::from(f32::EPSILON) * want, "exp {v}: {found:e} {want:e}");
+                assert!(
+                    error <= 2.0 * f64::from(f32::EPSILON) * want,
+                    "exp {v}: {found:e} {want:e}"
+                );
             }
         }
     }

@@ -348,7 +348,11 @@ fn contract_some<T: Real, S: Simd, const BOTH: bool, const K: usize>(
     }
     let [first_terms, second_terms] = terms;
     let count = first_terms.len();
-    let second_terms = if BOTH { &second_terms[..count] } else { first_terms };
+    let second_terms = if BOTH {
+        &second_terms[..count]
+    } else {
+        first_terms
+    };
     for j in 0..count {
         let start = j * rank + from;
         let row = &other[start..start + K];

@@ -53,10 +53,7 @@ pub(crate) trait Real: Pod + PartialOrd + Send + Sync {
         no: Self::Vector<S>,
     ) -> Self::Vector<S>;
     /// `(k, f)` with `v = 2^k f` and f between √½ and √2; v > 0.
-    fn split_exponent<S: Simd>(
-        simd: S,
-        v: Self::Vector<S>,
-    ) -> (Self::Vector<S>, Self::Vector<S>);
+    fn split_exponent<S: Simd>(simd: S, v: Self::Vector<S>) -> (Self::Vector<S>, Self::Vector<S>);
     /// `2^k` for a whole number k that a normal number has as its exponent.
     fn two_to_the<S: Simd>(simd: S, k: Self::Vector<S>) -> Self::Vector<S>;
 }
@@ -138,8 +135,21 @@ impl Real for f64 {
     const PRECISION: Precision = Precision::F64;
 
     plain_operations!(
-        f64, f64s, F64_LANES, as_simd_f64s, as_mut_simd_f64s, splat_f64s, add_f64s, sub_f64s,
-        mul_f64s, div_f64s, neg_f64s, sqrt_f64s, max_f64s, mul_add_e_f64s, less_than_f64s,
+        f64,
+        f64s,
+        F64_LANES,
+        as_simd_f64s,
+        as_mut_simd_f64s,
+        splat_f64s,
+        add_f64s,
+        sub_f64s,
+        mul_f64s,
+        div_f64s,
+        neg_f64s,
+        sqrt_f64s,
+        max_f64s,
+        mul_add_e_f64s,
+        less_than_f64s,
         select_f64s
     );
 
@@ -186,8 +196,21 @@ impl Real for f32 {
     const PRECISION: Precision = Precision::F32;
 
     plain_operations!(
-        f32, f32s, F32_LANES, as_simd_f32s, as_mut_simd_f32s, splat_f32s, add_f32s, sub_f32s,
-        mul_f32s, div_f32s, neg_f32s, sqrt_f32s, max_f32s, mul_add_e_f32s, less_than_f32s,
+        f32,
+        f32s,
+        F32_LANES,
+        as_simd_f32s,
+        as_mut_simd_f32s,
+        splat_f32s,
+        add_f32s,
+        sub_f32s,
+        mul_f32s,
+        div_f32s,
+        neg_f32s,
+        sqrt_f32s,
+        max_f32s,
+        mul_add_e_f32s,
+        less_than_f32s,
         select_f32s
     );
 
@@ -255,7 +278,10 @@ impl<T: Real, S: Simd> Lanes<T, S> {
 
     #[inline(always)]
     pub(super) fn mul_add(self, b: Self, c: Self) -> Self {
-        Self::new(self.simd, T::mul_add(self.simd, self.value, b.value, c.value))
+        Self::new(
+            self.simd,
+            T::mul_add(self.simd, self.value, b.value, c.value),
+        )
     }
 
     #[inline(always)]

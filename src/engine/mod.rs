@@ -43,8 +43,8 @@ use std::fmt;
 use ndarray::Array2;
 use serde::{Deserialize, Serialize};
 
-pub use agreement::tolerance;
 pub(crate) use agreement::agreement;
+pub use agreement::tolerance;
 pub(crate) use autodiff::Autodiff;
 pub use bunch::FusedBunch;
 pub(crate) use iterate::FusedEngine;

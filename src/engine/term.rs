@@ -93,7 +93,11 @@ impl FusedPenalty {
                     let negative_dot = square * (ratio * w_dot(k) + unit * steady);
                     add(sums.positive, k, value * positive);
                     add(sums.negative, k, value * negative);
-                    add(sums.positive_dot, k, dot * positive - value * square * along);
+                    add(
+                        sums.positive_dot,
+                        k,
+                        dot * positive - value * square * along,
+                    );
                     add(sums.negative_dot, k, dot * negative + value * negative_dot);
                 }
             }

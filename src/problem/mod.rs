@@ -62,6 +62,24 @@ impl Problem {
         Self::checked(x.to_matrix()?, None, None, precision, false)
     }
 
+    /// The same from a matrix that is taken over instead of copied, with weights or
+    /// without.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new) and [`masked`](Self::masked).
+    pub fn owning(x: Array2<f64>, mask: Option<Array2<f64>>, precision: Precision) -> Result<Self> {
+        Self::checked(x, mask, None, precision, false)
+    }
+
+    /// The same problem with its tensors on another device.
+    #[must_use]
+    pub fn on(mut self, device: Device) -> Self {
+        self.device = device;
+        self.rows = OnceLock::new();
+        self.columns = OnceLock::new();
+        self
+    }
+
     /// The same problem with a weight in [0, ∞) for each entry: 0 for a missing
     /// one, whose value (NaN, say) then does not matter.
     ///
@@ -238,9 +256,8 @@ impl Problem {
 
     /// The data as updates of H see it: m×n.
     pub fn columns(&self) -> &Observed {
-        self.columns.get_or_init(|| {
-            self.observed(|matrix| self.tensor_of_view(matrix.t(), self.precision))
-        })
+        self.columns
+            .get_or_init(|| self.observed(|matrix| self.tensor_of_view(matrix.t(), self.precision)))
     }
 
     fn observed(&self, tensor: impl Fn(&Array2<f64>) -> Tensor<2>) -> Observed {

@@ -276,6 +276,8 @@ impl Solver {
     ) -> Result<Outcome> {
         let (_, rule_of_h) = self.rules()?;
         let config = &self.config;
-        Ok(Outcome::new(problem, rule_of_h, config, story, reason, used))
+        Ok(Outcome::new(
+            problem, rule_of_h, config, story, reason, used,
+        ))
     }
 }

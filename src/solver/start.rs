@@ -72,7 +72,14 @@ impl Solver {
             },
             divergence_at_start: errors.divergence,
         };
-        measure(problem, engine, &mut state, errors, f64::NAN, &mut Vec::new());
+        measure(
+            problem,
+            engine,
+            &mut state,
+            errors,
+            f64::NAN,
+            &mut Vec::new(),
+        );
         if state.record.divergence.is_finite() {
             Ok(state)
         } else {

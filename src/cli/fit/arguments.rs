@@ -256,6 +256,7 @@ impl FitArguments {
         set("header", word(&self.table.header).into());
         set("labels", word(&self.table.labels).into());
         set("dtype", word(&self.table.dtype).into());
+        set("device", self.table.device.clone().into());
         set("format", word(&self.format).into());
         if let Some(every) = self.checkpoint_every {
             set("checkpoint-every", integer(every as u64));

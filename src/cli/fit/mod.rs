@@ -10,8 +10,8 @@ use altbi::data::{Benchmark, Source, Table, demo, text_fingerprint};
 use altbi::metrics::recovery;
 use altbi::report::{Labels, RunFolder, RunRecords, Summary, shell_quoted};
 use altbi::{
-    AltBiConfig, Checkpoint, CheckpointFault, Error, GivenFactors, Outcome, Result, Solver,
-    StopReason, penalty,
+    AltBiConfig, Checkpoint, CheckpointFault, Error, GivenFactors, Outcome, Problem, Result,
+    Solver, StopReason, penalty,
 };
 use clap::Args;
 
@@ -84,7 +84,10 @@ pub fn resume(arguments: &ResumeArguments) -> Result<Ending> {
 struct Run<'a> {
     arguments: &'a FitArguments,
     folder: Option<RunFolder>,
-    table: Table,
+    problem: Problem,
+    /// A copy of what came through standard input.
+    data_to_keep: Option<String>,
+    labels: Labels,
     truth: Option<Benchmark>,
     data_hash: String,
     solver: AltBiConfig,
@@ -95,7 +98,7 @@ struct Run<'a> {
 impl<'a> Run<'a> {
     fn new(arguments: &'a FitArguments, folder: Option<RunFolder>) -> Result<Self> {
         let source = arguments.data.as_deref().map(Source::from);
-        let (table, truth) = match &source {
+        let (mut table, truth) = match &source {
             Some(source) => (arguments.table.read(source)?, None),
             None => {
                 let demo = demo();
@@ -110,11 +113,17 @@ impl<'a> Run<'a> {
             (source, _) => source.map(|source| source.absolute()),
         };
         let config = arguments.config_text(source.as_ref(), solver.rank);
+        let piped = arguments.data.as_deref() == Some("-");
         Ok(Self {
             data_hash: arguments.table.fingerprint(&table)?,
+            data_to_keep: piped.then(|| table.to_csv()),
+            problem: arguments.table.problem(&mut table)?,
+            labels: Labels {
+                rows: table.row_labels,
+                columns: table.column_labels,
+            },
             arguments,
             folder,
-            table,
             truth,
             solver,
             config,
@@ -123,7 +132,7 @@ impl<'a> Run<'a> {
 
     fn execute(&self, checkpoint: Option<Checkpoint>) -> Result<Ending> {
         let arguments = self.arguments;
-        let problem = arguments.table.problem(&self.table)?;
+        let problem = &self.problem;
         let mut solver = self.solver(checkpoint.is_none())?;
         let mut checkpoints = Checkpoints::new(
             self.folder.clone(),
@@ -132,9 +141,9 @@ impl<'a> Run<'a> {
             &text_fingerprint(&self.config),
             arguments.checkpoint_every,
         )
-        .with_data(self.data_to_keep());
+        .with_data(self.data_to_keep.clone());
         if let Some(checkpoint) = &checkpoint {
-            let story = checkpoint.restore(&problem)?;
+            let story = checkpoint.restore(problem)?;
             checkpoints = checkpoints.resumed(story.history, story.lambda_at_start);
         }
         let aftermath = checkpoints.aftermath();
@@ -143,8 +152,8 @@ impl<'a> Run<'a> {
             solver = solver.observe(Progress::new(arguments.max_iter));
         }
         let result = match &checkpoint {
-            Some(checkpoint) => solver.resume(&problem, checkpoint),
-            None => solver.run(&problem),
+            Some(checkpoint) => solver.resume(problem, checkpoint),
+            None => solver.run(problem),
         };
         // The progress bar goes before anything else is printed.
         drop(solver);
@@ -203,12 +212,6 @@ impl<'a> Run<'a> {
         })
     }
 
-    /// A copy of what came through standard input.
-    fn data_to_keep(&self) -> Option<String> {
-        let piped = self.arguments.data.as_deref() == Some("-");
-        piped.then(|| self.table.to_csv())
-    }
-
     fn interrupted(&self, outcome: &Outcome) -> Ending {
         let done = outcome.iterations;
         match &self.folder {
@@ -241,7 +244,7 @@ impl<'a> Run<'a> {
         );
         if let Some(folder) = &self.folder {
             if !folder_made {
-                folder.create(&self.config, self.data_to_keep().as_deref())?;
+                folder.create(&self.config, self.data_to_keep.as_deref())?;
             }
             // Without a checkpoint in it, half a folder would be worth nothing.
             let written = folder.write_results(outcome, &summary, self.tables().as_ref());
@@ -272,9 +275,6 @@ impl<'a> Run<'a> {
 
     /// The labels for W.csv and H.csv, if those are asked for.
     fn tables(&self) -> Option<Labels> {
-        (self.arguments.format == Format::Csv).then(|| Labels {
-            rows: self.table.row_labels.clone(),
-            columns: self.table.column_labels.clone(),
-        })
+        (self.arguments.format == Format::Csv).then(|| self.labels.clone())
     }
 }
