@@ -74,10 +74,7 @@ fn unreadable(type_name: &str) -> String {
 
 /// The entries as 64-bit floats, whatever they are stored as; `None` for a type
 /// that is not a number.
-fn numbers<R: std::io::Read>(
-    npy: NpyFile<R>,
-    entries: usize,
-) -> Option<std::io::Result<Vec<f64>>> {
+fn numbers<R: std::io::Read>(npy: NpyFile<R>, entries: usize) -> Option<std::io::Result<Vec<f64>>> {
     // Room for all at once: growing by doubling would take up to three times it.
     let mut values = Vec::with_capacity(entries);
     // Each type hands the file on if it is not the one.

@@ -6,11 +6,12 @@ use std::ops::Range;
 use pulp::{Simd, WithSimd};
 
 use super::entry::Entry;
+use super::kernel::BENCH;
 use super::lanes::Real;
 use super::matrix::{PackTransposed, Source};
 use super::pass::{Evaluation, Multiply, Panel, Pass, Project};
 use super::plan::Plan;
-use super::scratch::{Aligned, MOST_LANES, Scratch};
+use super::scratch::{Aligned, BlockScratch, CHUNK, GROUP, MOST_LANES, Scratch, panel_length};
 use super::step::Update;
 
 /// What all blocks of an update share.
@@ -27,8 +28,6 @@ pub(super) struct Shared<'a, T> {
     /// Its products with itself, r×r, where β = 2 and all weights are 1.
     pub(super) gram: &'a [T],
     pub(super) columns: usize,
-    /// How many columns are read at a time.
-    pub(super) chunk: usize,
     pub(super) rank: usize,
     /// The smallest y.
     pub(super) floor: T,
@@ -90,11 +89,16 @@ impl<T: Real, D: Entry> WithSimd for Task<'_, T, D> {
             lambda,
             outcome,
         } = self.rows;
-        let (lanes, rank) = (T::lanes::<S>(), self.shared.rank);
-        let blocks = factor.chunks_mut(lanes * rank);
-        for (index, (factor, outcome)) in blocks.zip(outcome.chunks_mut(lanes)).enumerate() {
-            let start = index * lanes;
-            let block = Block {
+        // Blocks are packed together, or not at all.
+        let blocks = match self.shared.x {
+            Source::Packed(_) => 1,
+            Source::Transposed(_) => GROUP,
+        };
+        let rows = blocks * T::lanes::<S>();
+        let groups = factor.chunks_mut(rows * self.shared.rank);
+        for (index, (factor, outcome)) in groups.zip(outcome.chunks_mut(rows)).enumerate() {
+            let start = index * rows;
+            let group = Group {
                 simd,
                 shared: &self.shared,
                 divergence: self.divergence,
@@ -102,21 +106,23 @@ impl<T: Real, D: Entry> WithSimd for Task<'_, T, D> {
                 count: outcome.len(),
                 lambda: lambda.get(start..start + outcome.len()).unwrap_or(&[]),
             };
-            block.run(factor, outcome, self.scratch);
+            group.run(factor, outcome, self.scratch);
         }
     }
 }
 
-struct Block<'a, T, S, D> {
+/// Some blocks that go through the bunch together.
+struct Group<'a, T, S, D> {
     simd: S,
     shared: &'a Shared<'a, T>,
     divergence: D,
+    /// The first row, and how many.
     first: usize,
     count: usize,
     lambda: &'a [f64],
 }
 
-impl<T: Real, S: Simd, D: Entry> Block<'_, T, S, D> {
+impl<T: Real, S: Simd, D: Entry> Group<'_, T, S, D> {
     #[inline(always)]
     fn run(&self, factor: &mut [f64], outcome: &mut [RowOutcome], scratch: &mut Scratch<T>) {
         let shared = self.shared;
@@ -145,54 +151,65 @@ impl<T: Real, S: Simd, D: Entry> Block<'_, T, S, D> {
         }
     }
 
+    /// The blocks' numbers.
+    fn blocks(&self) -> Range<usize> {
+        0..self.count.div_ceil(T::lanes::<S>())
+    }
+
+    /// The length of a vector for each component.
     fn components(&self) -> usize {
         self.shared.rank * T::lanes::<S>()
     }
 
     fn read_factor(&self, factor: &[f64], scratch: &mut Scratch<T>) {
         let (lanes, rank) = (T::lanes::<S>(), self.shared.rank);
-        let w = scratch.w.get_mut(self.components());
-        w.fill(T::from_f64(0.0));
-        for (lane, row) in factor.chunks_exact(rank).enumerate() {
-            for (slot, value) in w[lane..].iter_mut().step_by(lanes).zip(row) {
-                *slot = T::from_f64(*value);
+        for (block, rows) in scratch.blocks.iter_mut().zip(factor.chunks(lanes * rank)) {
+            let w = block.w.get_mut(lanes * rank);
+            w.fill(T::from_f64(0.0));
+            for (lane, row) in rows.chunks_exact(rank).enumerate() {
+                for (slot, value) in w[lane..].iter_mut().step_by(lanes).zip(row) {
+                    *slot = T::from_f64(*value);
+                }
             }
+            block.w_dot.get_mut(lanes * rank).fill(T::from_f64(0.0));
         }
-        let w_dot = scratch.w_dot.get_mut(self.components());
-        w_dot.fill(T::from_f64(0.0));
     }
 
     fn write_factor(&self, factor: &mut [f64], scratch: &Scratch<T>) {
         let (lanes, rank) = (T::lanes::<S>(), self.shared.rank);
-        let w = scratch.w.get(self.components());
-        for (lane, row) in factor.chunks_exact_mut(rank).enumerate() {
-            for (slot, value) in row.iter_mut().zip(w[lane..].iter().step_by(lanes)) {
-                *slot = value.to_f64();
+        for (block, rows) in scratch.blocks.iter().zip(factor.chunks_mut(lanes * rank)) {
+            let w = block.w.get(lanes * rank);
+            for (lane, row) in rows.chunks_exact_mut(rank).enumerate() {
+                for (slot, value) in row.iter_mut().zip(w[lane..].iter().step_by(lanes)) {
+                    *slot = value.to_f64();
+                }
             }
         }
     }
 
-    /// Calls `f` with the columns, a chunk at a time, packed.
+    /// Calls `f` with every block and the columns, a chunk of them at a time.
     #[inline(always)]
-    fn each_chunk(
-        &self,
-        scratch: &mut Scratch<T>,
-        mut f: impl FnMut(&mut Scratch<T>, Range<usize>),
-    ) {
+    fn each(&self, scratch: &mut Scratch<T>, mut f: impl FnMut(&mut Scratch<T>, Part)) {
         let Shared {
             x,
             mask,
             held_out,
             columns,
-            chunk,
             ..
         } = *self.shared;
+        let chunk = match x {
+            Source::Packed(_) => columns,
+            Source::Transposed(_) => CHUNK,
+        };
         for from in (0..columns).step_by(chunk) {
-            let range = from..columns.min(from + chunk);
-            self.pack(Some(x), &mut scratch.x, &range);
-            self.pack(mask, &mut scratch.mask, &range);
-            self.pack(held_out, &mut scratch.held_out, &range);
-            f(scratch, range);
+            let columns = from..columns.min(from + chunk);
+            self.pack(Some(x), &mut scratch.x, &columns);
+            self.pack(mask, &mut scratch.mask, &columns);
+            self.pack(held_out, &mut scratch.held_out, &columns);
+            for block in self.blocks() {
+                let columns = columns.clone();
+                f(scratch, Part { block, columns });
+            }
         }
     }
 
@@ -200,43 +217,42 @@ impl<T: Real, S: Simd, D: Entry> Block<'_, T, S, D> {
         if let Some(Source::Transposed(matrix)) = source {
             self.simd.vectorize(PackTransposed {
                 matrix,
-                first: self.first,
-                count: self.count,
-                from: columns.start,
-                packed: buffer.get_mut(columns.len() * T::lanes::<S>()),
+                rows: self.first..self.first + self.count,
+                columns: columns.clone(),
+                packed: buffer.get_mut(GROUP * panel_length::<T>()),
             });
         }
     }
 
-    /// Some columns of the block: packed beforehand, or by [`pack`](Self::pack).
-    fn packed<'b>(
-        &self,
-        source: Source<'b, T>,
-        buffer: &'b Aligned<T>,
-        columns: &Range<usize>,
-    ) -> &'b [T] {
+    /// A part's entries: packed beforehand, or by [`pack`](Self::pack).
+    fn packed<'b>(&self, source: Source<'b, T>, buffer: &'b Aligned<T>, part: &Part) -> &'b [T] {
         let lanes = T::lanes::<S>();
+        let length = part.columns.len() * lanes;
         match source {
             Source::Packed(values) => {
-                let start = self.first * self.shared.columns + columns.start * lanes;
-                &values[start..start + columns.len() * lanes]
+                let row = self.first + part.block * lanes;
+                let start = row * self.shared.columns + part.columns.start * lanes;
+                &values[start..start + length]
             }
-            Source::Transposed(_) => buffer.get(columns.len() * lanes),
+            Source::Transposed(_) => {
+                let panels = buffer.get(GROUP * panel_length::<T>());
+                &panels[part.block * panel_length::<T>()..][..length]
+            }
         }
     }
 
     fn panel<'b>(
         &'b self,
-        columns: &Range<usize>,
+        part: &Part,
         x: &'b Aligned<T>,
         weights: &'b [T],
         point: [&'b Aligned<T>; 2],
     ) -> Panel<'b, T> {
         let rank = self.shared.rank;
         Panel {
-            x: self.packed(self.shared.x, x, columns),
+            x: self.packed(self.shared.x, x, part),
             weights,
-            other: &self.shared.other[columns.start * rank..columns.end * rank],
+            other: &self.shared.other[part.columns.start * rank..part.columns.end * rank],
             w: point[0].get(self.components()),
             w_dot: point[1].get(self.components()),
             floor: self.shared.floor,
@@ -246,11 +262,18 @@ impl<T: Real, S: Simd, D: Entry> Block<'_, T, S, D> {
     /// Where β = 2 and all weights are 1, X Hᵀ is the same for the whole bunch.
     fn project(&self, scratch: &mut Scratch<T>) {
         let length = self.components();
-        scratch.projected.get_mut(length).fill(T::from_f64(0.0));
-        self.each_chunk(scratch, |scratch, columns| {
-            let point = [&scratch.w, &scratch.w_dot];
-            let panel = self.panel(&columns, &scratch.x, &[], point);
-            let sum = scratch.projected.get_mut(length);
+        for block in &mut scratch.blocks {
+            block.projected.get_mut(length).fill(T::from_f64(0.0));
+        }
+        self.each(scratch, |scratch, part| {
+            let BlockScratch {
+                w,
+                w_dot,
+                projected,
+                ..
+            } = &mut scratch.blocks[part.block];
+            let panel = self.panel(&part, &scratch.x, &[], [w, w_dot]);
+            let sum = projected.get_mut(length);
             self.simd.vectorize(Project { panel, sum });
         });
     }
@@ -258,23 +281,23 @@ impl<T: Real, S: Simd, D: Entry> Block<'_, T, S, D> {
     /// … and Y Hᵀ is W (H Hᵀ), r² products for a row instead of 2 m r.
     fn multiply_by_gram(&self, scratch: &mut Scratch<T>) {
         let length = self.components();
-        let Scratch {
-            w,
-            w_dot,
-            sums,
-            projected,
-            ..
-        } = scratch;
-        sums.negative
-            .get_mut(length)
-            .copy_from_slice(projected.get(length));
-        sums.negative_dot.get_mut(length).fill(T::from_f64(0.0));
-        for (from, to) in [(w, &mut sums.positive), (w_dot, &mut sums.positive_dot)] {
-            self.simd.vectorize(Multiply {
-                vectors: from.get(length),
-                matrix: self.shared.gram,
-                product: to.get_mut(length),
-            });
+        for block in &mut scratch.blocks[self.blocks()] {
+            let BlockScratch {
+                w,
+                w_dot,
+                sums,
+                projected,
+            } = block;
+            let negative = sums.negative.get_mut(length);
+            negative.copy_from_slice(projected.get(length));
+            sums.negative_dot.get_mut(length).fill(T::from_f64(0.0));
+            for (from, to) in [(w, &mut sums.positive), (w_dot, &mut sums.positive_dot)] {
+                self.simd.vectorize(Multiply {
+                    vectors: from.get(length),
+                    matrix: self.shared.gram,
+                    product: to.get_mut(length),
+                });
+            }
         }
     }
 
@@ -283,37 +306,38 @@ impl<T: Real, S: Simd, D: Entry> Block<'_, T, S, D> {
     fn accumulate<const TANGENT: bool>(&self, scratch: &mut Scratch<T>) {
         let length = self.components();
         let lanes = T::lanes::<S>();
-        let mask_source = self.shared.mask;
-        let weighted = mask_source.is_some();
-        let zeroed = scratch.sums.as_mut().map(|sum| {
-            let sum = sum.get_mut(length);
-            sum.fill(T::from_f64(0.0));
-            sum
-        });
-        if !(D::POSITIVE_VARIES || weighted) {
-            // ∇⁺ = 1: the sums of the other factor, for all rows.
-            let slots = zeroed.positive.chunks_exact_mut(lanes);
-            for (slots, sum) in slots.zip(self.shared.other_sums) {
-                slots.fill(*sum);
+        let source = self.shared.mask;
+        for block in &mut scratch.blocks[self.blocks()] {
+            let sums = block.sums.as_mut().map(|sum| {
+                let sum = sum.get_mut(length);
+                sum.fill(T::from_f64(0.0));
+                sum
+            });
+            if !D::POSITIVE_VARIES && source.is_none() {
+                // ∇⁺ = 1: the sums of the other factor, for all rows.
+                let slots = sums.positive.chunks_exact_mut(lanes);
+                for (slots, sum) in slots.zip(self.shared.other_sums) {
+                    slots.fill(*sum);
+                }
             }
         }
-        self.each_chunk(scratch, |scratch, columns| {
+        self.each(scratch, |scratch, part| {
             let Scratch {
                 x,
                 mask,
-                w,
-                w_dot,
-                sums,
+                bench,
+                blocks,
                 ..
             } = scratch;
-            let weights = mask_source.map_or(&[][..], |source| self.packed(source, mask, &columns));
-            let panel = self.panel(&columns, x, weights, [w, w_dot]);
+            let BlockScratch { w, w_dot, sums, .. } = &mut blocks[part.block];
+            let weights = source.map_or(&[][..], |source| self.packed(source, mask, &part));
             let pass = Pass {
                 divergence: self.divergence,
-                panel,
+                panel: self.panel(&part, x, weights, [w, w_dot]),
+                bench: bench.get_mut(BENCH * lanes),
                 sums: sums.as_mut().map(|sum| sum.get_mut(length)),
             };
-            if weighted {
+            if source.is_some() {
                 pass.run::<TANGENT, true, S>(self.simd);
             } else {
                 pass.run::<TANGENT, false, S>(self.simd);
@@ -323,71 +347,70 @@ impl<T: Real, S: Simd, D: Entry> Block<'_, T, S, D> {
 
     /// `Φ` and its derivative, from the sums.
     fn update(&self, scratch: &mut Scratch<T>) {
-        let length = self.components();
-        let Scratch { w, w_dot, sums, .. } = scratch;
-        self.simd.vectorize(Update {
-            plan: self.shared.plan,
-            first: self.first,
-            lambda: self.lambda,
-            w: w.get_mut(length),
-            w_dot: w_dot.get_mut(length),
-            sums: sums.as_mut().map(|sum| sum.get_mut(length)),
-        });
+        let (length, lanes) = (self.components(), T::lanes::<S>());
+        for (block, scratch) in scratch.blocks[self.blocks()].iter_mut().enumerate() {
+            let BlockScratch { w, w_dot, sums, .. } = scratch;
+            let start = (block * lanes).min(self.lambda.len());
+            self.simd.vectorize(Update {
+                plan: self.shared.plan,
+                first: self.first + block * lanes,
+                lambda: &self.lambda[start..self.lambda.len().min(start + lanes)],
+                w: w.get_mut(length),
+                w_dot: w_dot.get_mut(length),
+                sums: sums.as_mut().map(|sum| sum.get_mut(length)),
+            });
+        }
     }
 
     /// E, D and dE/dλ at the end.
     #[inline(always)]
     fn errors<const TANGENT: bool>(&self, scratch: &mut Scratch<T>, outcome: &mut [RowOutcome]) {
-        let lanes = T::lanes::<S>();
-        let mut error = [T::from_f64(0.0); 2 * MOST_LANES];
-        let error = &mut error[..2 * lanes];
-        match (self.shared.held_out, self.shared.mask) {
-            (Some(_), mask) => {
-                self.error::<TANGENT>(scratch, Weights::HeldOut, error);
-                for (row, outcome) in outcome.iter_mut().enumerate() {
-                    outcome.outer_error = error[row].to_f64();
-                    outcome.gradient = error[lanes + row].to_f64();
-                }
-                error.fill(T::from_f64(0.0));
-                let weights = mask.map_or(Weights::None, |_| Weights::Mask);
-                self.error::<false>(scratch, weights, error);
-                for (row, outcome) in outcome.iter_mut().enumerate() {
-                    outcome.divergence = error[row].to_f64();
-                }
-            }
-            (None, mask) => {
-                let weights = mask.map_or(Weights::None, |_| Weights::Mask);
-                self.error::<TANGENT>(scratch, weights, error);
-                for (row, outcome) in outcome.iter_mut().enumerate() {
-                    *outcome = RowOutcome {
-                        gradient: error[lanes + row].to_f64(),
-                        outer_error: error[row].to_f64(),
-                        divergence: error[row].to_f64(),
-                    };
-                }
-            }
+        let training = match self.shared.mask {
+            Some(_) => Weights::Mask,
+            None => Weights::None,
+        };
+        if self.shared.held_out.is_none() {
+            self.error::<TANGENT>(scratch, training, |row, [error, slope]| {
+                outcome[row] = RowOutcome {
+                    gradient: slope,
+                    outer_error: error,
+                    divergence: error,
+                };
+            });
+            return;
         }
+        self.error::<TANGENT>(scratch, Weights::HeldOut, |row, [error, slope]| {
+            outcome[row].outer_error = error;
+            outcome[row].gradient = slope;
+        });
+        self.error::<false>(scratch, training, |row, [error, _]| {
+            outcome[row].divergence = error;
+        });
     }
 
+    /// The weighted divergence of each row, and its derivative.
     #[inline(always)]
     fn error<const TANGENT: bool>(
         &self,
         scratch: &mut Scratch<T>,
         weights: Weights,
-        error: &mut [T],
+        mut found: impl FnMut(usize, [f64; 2]),
     ) {
-        self.each_chunk(scratch, |scratch, columns| {
+        let lanes = T::lanes::<S>();
+        let mut errors = [[T::from_f64(0.0); 2 * MOST_LANES]; GROUP];
+        self.each(scratch, |scratch, part| {
             let (source, buffer) = match weights {
                 Weights::None => (None, &scratch.mask),
                 Weights::Mask => (self.shared.mask, &scratch.mask),
                 Weights::HeldOut => (self.shared.held_out, &scratch.held_out),
             };
-            let packed = source.map_or(&[][..], |source| self.packed(source, buffer, &columns));
-            let point = [&scratch.w, &scratch.w_dot];
+            let packed = source.map_or(&[][..], |source| self.packed(source, buffer, &part));
+            let BlockScratch { w, w_dot, .. } = &scratch.blocks[part.block];
             let evaluation = Evaluation {
                 divergence: self.divergence,
-                panel: self.panel(&columns, &scratch.x, packed, point),
-                error,
+                panel: self.panel(&part, &scratch.x, packed, [w, w_dot]),
+                bench: scratch.bench.get_mut(BENCH * lanes),
+                error: &mut errors[part.block][..2 * lanes],
             };
             if source.is_some() {
                 evaluation.run::<TANGENT, true, S>(self.simd);
@@ -395,7 +418,18 @@ impl<T: Real, S: Simd, D: Entry> Block<'_, T, S, D> {
                 evaluation.run::<TANGENT, false, S>(self.simd);
             }
         });
+        for row in 0..self.count {
+            let (block, lane) = (row / lanes, row % lanes);
+            let [error, slope] = [lane, lanes + lane].map(|at| errors[block][at].to_f64());
+            found(row, [error, slope]);
+        }
     }
+}
+
+/// Some columns of a block.
+struct Part {
+    block: usize,
+    columns: Range<usize>,
 }
 
 /// Which entries an error counts.

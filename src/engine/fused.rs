@@ -13,9 +13,6 @@ use super::plan::Plan;
 use super::scratch::Scratch;
 use crate::problem::Problem;
 
-/// Columns that are packed at a time where they are not all packed beforehand: so
-/// many vectors stay in the first cache.
-const CHUNK: usize = 256;
 /// Tasks hold a multiple of so many rows: the most that any vector has.
 const ROWS: usize = 16;
 /// Tasks per thread: enough to share out evenly.
@@ -56,7 +53,7 @@ impl<T: Real> Fused<T> {
         let [n, m] = problem.shape();
         let zero = T::from_f64(0.0);
         let (mask, held_out) = (problem.mask(), problem.held_out_weights());
-        let scratch = || Scratch::new(CHUNK, rank, mask.is_some(), held_out.is_some());
+        let scratch = || Scratch::new(rank, mask.is_some(), held_out.is_some());
         Self {
             rank,
             x: Packed::new(problem.x()),
@@ -129,10 +126,6 @@ impl<T: Real> Fused<T> {
             other_sums: &self.other_sums,
             gram: if by_gram { &self.gram } else { &[] },
             columns,
-            chunk: match side {
-                Side::W => columns,
-                Side::H => CHUNK,
-            },
             rank,
             floor: T::from_f64(plan.floor::<T>()),
             length: request.length,
@@ -145,7 +138,12 @@ impl<T: Real> Fused<T> {
             rows_per_task: if work < WORTH_SHARING {
                 rows.next_multiple_of(ROWS)
             } else {
-                let tasks = TASKS_PER_THREAD * self.scratch.len();
+                let per_thread = match side {
+                    Side::W => TASKS_PER_THREAD,
+                    // Fewer and larger ones, which read longer pieces of X's rows.
+                    Side::H => TASKS_PER_THREAD / 2,
+                };
+                let tasks = per_thread * self.scratch.len();
                 rows.div_ceil(tasks).next_multiple_of(ROWS)
             },
         };
@@ -228,106 +226,6 @@ fn products<T: Real>(other: &[T], rank: usize, products: &mut [T]) {
             let sum = rows.map(|row| row[k].to_f64() * row[l].to_f64()).sum();
             products[k * rank + l] = T::from_f64(sum);
             products[l * rank + k] = products[k * rank + l];
-        }
-    }
-}
-
-#[cfg(test)]
-mod probe {
-    use super::*;
-    use crate::numerics::Precision;
-    use crate::penalty::{L1, PenaltyTerm};
-    use crate::update::Rule;
-    use ndarray::Array2;
-    use std::sync::Arc;
-    use std::time::Instant;
-
-    #[test]
-    fn probe() {
-        let threads: usize = std::env::var("THREADS").map_or(2, |t| t.parse().unwrap());
-        let pool = rayon::ThreadPoolBuilder::new()
-            .num_threads(threads)
-            .build()
-            .unwrap();
-        let only: Option<usize> = std::env::var("CASE").ok().map(|t| t.parse().unwrap());
-        let reps: usize = std::env::var("REPS").map_or(15, |t| t.parse().unwrap());
-        for beta in [1.0, 2.0, 0.0, 0.5] {
-            if only.is_some() && beta != 1.0 {
-                continue;
-            }
-            for (index, (n, m, r)) in [
-                (1000, 50, 4),
-                (224, 3025, 5),
-                (5000, 500, 10),
-                (1000, 1000, 30),
-            ]
-            .into_iter()
-            .enumerate()
-            {
-                if only.is_some_and(|c| c != index) {
-                    continue;
-                }
-                let x = Array2::from_shape_fn((n, m), |(i, j)| {
-                    0.5 + ((i * 7919 + j * 104729) % 1000) as f64 / 1000.0
-                });
-                let problem = Problem::new(&x, Precision::F64).unwrap();
-                let rule = Rule::new(Arc::new(crate::Beta(beta)), vec![PenaltyTerm::tuned(L1)]);
-                let plan = Plan::of(&rule).unwrap();
-                let plan_h = Plan::of(&Rule::new(Arc::new(crate::Beta(beta)), vec![])).unwrap();
-                let w: Vec<f64> = (0..n * r)
-                    .map(|i| 0.1 + (i * 37 % 101) as f64 / 101.0)
-                    .collect();
-                let h: Vec<f64> = (0..m * r)
-                    .map(|i| 0.1 + (i * 53 % 103) as f64 / 103.0)
-                    .collect();
-                let lambda = vec![0.1; n];
-                let mut fused = Fused::<f64>::new(&problem, r, threads);
-                let time = |f: &mut dyn FnMut()| {
-                    f();
-                    let mut best = f64::INFINITY;
-                    for _ in 0..reps {
-                        let clock = Instant::now();
-                        f();
-                        best = best.min(clock.elapsed().as_secs_f64());
-                    }
-                    best * 1e3
-                };
-                let mut go = |length, wanted, side: Side| {
-                    let request = Request {
-                        plan: if side == Side::W { &plan } else { &plan_h },
-                        problem: &problem,
-                        side,
-                        lambda: &lambda,
-                        length,
-                        wanted,
-                        held_out: false,
-                    };
-                    let (a, b) = if side == Side::W {
-                        (w.clone(), h.clone())
-                    } else {
-                        (h.clone(), w.clone())
-                    };
-                    let mut a2 = a.clone();
-                    time(&mut || {
-                        a2.copy_from_slice(&a);
-                        pool.install(|| {
-                            fused.update(&request, &mut a2, &b);
-                        });
-                    })
-                };
-                let bunch = go(4, Wanted::Gradient, Side::W);
-                if only.is_some() {
-                    println!("{bunch}");
-                    continue;
-                }
-                let mut_t = go(4, Wanted::Errors, Side::W);
-                let one = go(1, Wanted::Factor, Side::W);
-                let error = go(0, Wanted::Errors, Side::W);
-                let h1 = go(1, Wanted::Factor, Side::H);
-                println!(
-                    "beta {beta} {n}x{m} r={r}: bunch+grad {bunch:.3} ms, mu-t {mut_t:.3}, one {one:.3}, error {error:.3}, H {h1:.3}"
-                );
-            }
         }
     }
 }

@@ -90,26 +90,32 @@ impl<'a, T: Real, S: Simd> Columns<'a, T, S> {
     }
 }
 
+/// Vectors in a [`Workbench`].
+pub(super) const BENCH: usize = 6 * TILE;
+
 /// Where a tile goes through its phases: y and ẏ, floored, and the entries' parts.
-/// Aligned to cache lines, which vectors of the crate pulp are not by themselves.
-#[repr(C, align(64))]
-struct Workbench<V> {
-    y: [V; TILE],
-    y_dot: [V; TILE],
-    parts: Sums<[V; TILE]>,
+/// In memory that is there already: clearing it would cost as much as a tile.
+struct Workbench<'a, V> {
+    y: &'a mut [V; TILE],
+    y_dot: &'a mut [V; TILE],
+    parts: Sums<&'a mut [V; TILE]>,
 }
 
-impl<V: Copy> Workbench<V> {
+impl<'a, V> Workbench<'a, V> {
     #[inline(always)]
-    fn new(zero: V) -> Self {
+    fn new(memory: &'a mut [V]) -> Self {
+        let (arrays, _) = memory.as_chunks_mut::<TILE>();
+        let [y, y_dot, positive, negative, positive_dot, negative_dot] = arrays else {
+            panic!("a workbench has {BENCH} vectors");
+        };
         Self {
-            y: [zero; TILE],
-            y_dot: [zero; TILE],
+            y,
+            y_dot,
             parts: Sums {
-                positive: [zero; TILE],
-                negative: [zero; TILE],
-                positive_dot: [zero; TILE],
-                negative_dot: [zero; TILE],
+                positive,
+                negative,
+                positive_dot,
+                negative_dot,
             },
         }
     }
@@ -120,7 +126,7 @@ fn reconstruct<T: Real, S: Simd, const TANGENT: bool>(
     simd: S,
     tile: &Columns<'_, T, S>,
     point: &Point<'_, T::Vector<S>>,
-    bench: &mut Workbench<T::Vector<S>>,
+    bench: &mut Workbench<'_, T::Vector<S>>,
 ) {
     let count = tile.x.len();
     let mut from = 0;
@@ -140,7 +146,7 @@ fn reconstruct_some<T: Real, S: Simd, const TANGENT: bool, const J: usize>(
     tile: &Columns<'_, T, S>,
     point: &Point<'_, T::Vector<S>>,
     from: usize,
-    bench: &mut Workbench<T::Vector<S>>,
+    bench: &mut Workbench<'_, T::Vector<S>>,
 ) {
     let rank = point.w.len();
     let zero = Lanes::<T, S>::zero(simd);
@@ -185,6 +191,7 @@ pub(super) fn accumulate<T, S, D, const TANGENT: bool, const WEIGHTED: bool>(
     divergence: D,
     columns: &Columns<'_, T, S>,
     point: &Point<'_, T::Vector<S>>,
+    memory: &mut [T::Vector<S>],
     sums: &mut Sums<&mut [T::Vector<S>]>,
 ) where
     T: Real,
@@ -193,7 +200,7 @@ pub(super) fn accumulate<T, S, D, const TANGENT: bool, const WEIGHTED: bool>(
 {
     let rank = point.w.len();
     let count = columns.x.len();
-    let mut bench = Workbench::new(Lanes::<T, S>::zero(simd).value);
+    let mut bench = Workbench::new(memory);
     let mut from = 0;
     while from < count {
         let to = count.min(from + TILE);
@@ -219,7 +226,7 @@ fn entries<T: Real, S: Simd, D: Entry, const TANGENT: bool, const WEIGHTED: bool
     divergence: D,
     tile: &Columns<'_, T, S>,
     count: usize,
-    bench: &mut Workbench<T::Vector<S>>,
+    bench: &mut Workbench<'_, T::Vector<S>>,
 ) {
     let tile = &tile.tile(0, count, 0);
     let mut j = 0;
@@ -239,7 +246,7 @@ fn entry<T: Real, S: Simd, D: Entry, const TANGENT: bool, const WEIGHTED: bool>(
     simd: S,
     divergence: D,
     tile: &Columns<'_, T, S>,
-    bench: &mut Workbench<T::Vector<S>>,
+    bench: &mut Workbench<'_, T::Vector<S>>,
     j: usize,
     inverse: Lanes<T, S>,
 ) {
@@ -278,7 +285,7 @@ fn entry<T: Real, S: Simd, D: Entry, const TANGENT: bool, const WEIGHTED: bool>(
 fn add_to<T: Real, S: Simd, D: Entry, const TANGENT: bool, const WEIGHTED: bool>(
     simd: S,
     sums: &mut Sums<&mut [T::Vector<S>]>,
-    parts: &Sums<[T::Vector<S>; TILE]>,
+    parts: &Sums<&mut [T::Vector<S>; TILE]>,
     tile: &Columns<'_, T, S>,
     count: usize,
 ) {
@@ -391,6 +398,7 @@ pub(super) fn evaluate<T, S, D, const TANGENT: bool, const WEIGHTED: bool>(
     divergence: D,
     columns: &Columns<'_, T, S>,
     point: &Point<'_, T::Vector<S>>,
+    memory: &mut [T::Vector<S>],
     error: &mut [Lanes<T, S>; 2],
 ) where
     T: Real,
@@ -399,7 +407,7 @@ pub(super) fn evaluate<T, S, D, const TANGENT: bool, const WEIGHTED: bool>(
 {
     let rank = point.w.len();
     let count = columns.x.len();
-    let mut bench = Workbench::new(Lanes::<T, S>::zero(simd).value);
+    let mut bench = Workbench::new(memory);
     let mut from = 0;
     while from < count {
         let to = count.min(from + TILE);
@@ -428,7 +436,7 @@ fn evaluate_some<T, S, D, const TANGENT: bool, const WEIGHTED: bool, const J: us
     simd: S,
     divergence: D,
     tile: &Columns<'_, T, S>,
-    bench: &Workbench<T::Vector<S>>,
+    bench: &Workbench<'_, T::Vector<S>>,
     from: usize,
     error: &mut [Lanes<T, S>; 2],
 ) where

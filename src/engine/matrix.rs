@@ -5,12 +5,14 @@
 //! blocks are packed once, for the whole run. Updates of H pass over X once; the
 //! entries of one of its rows lie together already, and are copied when needed.
 
+use std::ops::Range;
+
 use ndarray::Array2;
 use pulp::{Arch, Simd, WithSimd};
 use rayon::prelude::*;
 
 use super::lanes::Real;
-use super::scratch::Aligned;
+use super::scratch::{Aligned, panel_length};
 
 /// Which factor is updated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -71,15 +73,14 @@ impl<T: Real> WithSimd for CountLanes<T> {
     }
 }
 
-/// Packs some columns of a block of rows of the transpose of a matrix. Lanes that
-/// have no row keep what they have: any number will do.
+/// Packs some columns of a group of blocks of the transpose of a matrix, a panel
+/// for each block. Lanes that have no row keep what they have: any number will do.
 pub(super) struct PackTransposed<'a, T> {
     pub(super) matrix: &'a Array2<f64>,
-    /// The block's rows: columns of the matrix.
-    pub(super) first: usize,
-    pub(super) count: usize,
-    /// The block's first column: a row of the matrix.
-    pub(super) from: usize,
+    /// The group's rows: columns of the matrix.
+    pub(super) rows: Range<usize>,
+    /// The group's columns: rows of the matrix.
+    pub(super) columns: Range<usize>,
     pub(super) packed: &'a mut [T],
 }
 
@@ -90,12 +91,26 @@ impl<T: Real> WithSimd for PackTransposed<'_, T> {
     fn with_simd<S: Simd>(self, _simd: S) {
         let values = self.matrix.as_slice();
         let values = values.expect("a problem's matrices are in row order");
-        let stride = self.matrix.ncols();
-        let rows = values[self.from * stride..].chunks_exact(stride);
-        for (slots, row) in self.packed.chunks_exact_mut(T::lanes::<S>()).zip(rows) {
-            let row = &row[self.first..self.first + self.count];
-            for (slot, value) in slots.iter_mut().zip(row) {
-                *slot = T::from_f64(*value);
+        let (lanes, stride) = (T::lanes::<S>(), self.matrix.ncols());
+        let panel = panel_length::<T>();
+        for (index, column) in self.columns.enumerate() {
+            let row = &values[column * stride..][self.rows.clone()];
+            // Whole blocks apart: a copy of known length is one instruction.
+            let whole = row.chunks_exact(lanes);
+            let rest = whole.remainder();
+            let mut panels = self.packed.chunks_exact_mut(panel);
+            for (entries, panel) in whole.zip(&mut panels) {
+                let slots = &mut panel[index * lanes..(index + 1) * lanes];
+                for (slot, entry) in slots.iter_mut().zip(entries) {
+                    *slot = T::from_f64(*entry);
+                }
+            }
+            if !rest.is_empty()
+                && let Some(panel) = panels.next()
+            {
+                for (slot, entry) in panel[index * lanes..].iter_mut().zip(rest) {
+                    *slot = T::from_f64(*entry);
+                }
             }
         }
     }

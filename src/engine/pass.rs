@@ -47,6 +47,7 @@ impl<'a, T: Real> Panel<'a, T> {
 pub(super) struct Pass<'a, T, D> {
     pub(super) divergence: D,
     pub(super) panel: Panel<'a, T>,
+    pub(super) bench: &'a mut [T],
     pub(super) sums: Sums<&'a mut [T]>,
 }
 
@@ -69,6 +70,7 @@ impl<T: Real, D: Entry, const TANGENT: bool, const WEIGHTED: bool> WithSimd
         let Pass {
             divergence,
             panel,
+            bench,
             sums,
         } = self.0;
         accumulate::<T, S, D, TANGENT, WEIGHTED>(
@@ -76,6 +78,7 @@ impl<T: Real, D: Entry, const TANGENT: bool, const WEIGHTED: bool> WithSimd
             divergence,
             &panel.columns::<S>(),
             &panel.point::<S>(),
+            T::vectors_mut::<S>(bench),
             &mut sums.map(T::vectors_mut::<S>),
         );
     }
@@ -130,6 +133,7 @@ impl<T: Real> WithSimd for Multiply<'_, T> {
 pub(super) struct Evaluation<'a, T, D> {
     pub(super) divergence: D,
     pub(super) panel: Panel<'a, T>,
+    pub(super) bench: &'a mut [T],
     pub(super) error: &'a mut [T],
 }
 
@@ -152,6 +156,7 @@ impl<T: Real, D: Entry, const TANGENT: bool, const WEIGHTED: bool> WithSimd
         let Evaluation {
             divergence,
             panel,
+            bench,
             error,
         } = self.0;
         let stored = T::vectors_mut::<S>(error);
@@ -161,6 +166,7 @@ impl<T: Real, D: Entry, const TANGENT: bool, const WEIGHTED: bool> WithSimd
             divergence,
             &panel.columns::<S>(),
             &panel.point::<S>(),
+            T::vectors_mut::<S>(bench),
             &mut error,
         );
         (stored[0], stored[1]) = (error[0].value, error[1].value);

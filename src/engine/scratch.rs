@@ -1,6 +1,6 @@
 //! The memory that a thread works in: allocated once, before the first iteration.
 
-use super::kernel::Sums;
+use super::kernel::{BENCH, Sums};
 use super::lanes::Real;
 
 /// The length of a cache line, in bytes: vectors that lie across two lines cost
@@ -37,13 +37,16 @@ impl<T: Real> Aligned<T> {
 /// The most lanes that a vector has: 512 bits of `f32`.
 pub(super) const MOST_LANES: usize = LINE / size_of::<f32>();
 
-/// What a block of rows needs while it is worked on.
+/// Columns that are packed at a time where they are not all packed beforehand: a
+/// block's part of them stays in the first cache.
+pub(super) const CHUNK: usize = 32;
+/// Blocks that are packed together then: a row of X is read in pieces of several
+/// cache lines.
+pub(super) const GROUP: usize = 8;
+
+/// Where a block of rows stands.
 #[derive(Debug)]
-pub(super) struct Scratch<T> {
-    /// X, mask and held-out weights of some columns, column by column.
-    pub(super) x: Aligned<T>,
-    pub(super) mask: Aligned<T>,
-    pub(super) held_out: Aligned<T>,
+pub(super) struct BlockScratch<T> {
     /// w and its derivative, component by component.
     pub(super) w: Aligned<T>,
     pub(super) w_dot: Aligned<T>,
@@ -53,16 +56,36 @@ pub(super) struct Scratch<T> {
     pub(super) projected: Aligned<T>,
 }
 
+/// What a group of blocks needs while it is worked on.
+#[derive(Debug)]
+pub(super) struct Scratch<T> {
+    /// X, mask and held-out weights of some columns of every block, column by
+    /// column, a cache line for each.
+    pub(super) x: Aligned<T>,
+    pub(super) mask: Aligned<T>,
+    pub(super) held_out: Aligned<T>,
+    /// The workbench of a pass.
+    pub(super) bench: Aligned<T>,
+    pub(super) blocks: Vec<BlockScratch<T>>,
+}
+
+/// The length of a group's packed columns.
+pub(super) const fn panel_length<T>() -> usize {
+    CHUNK * LINE / size_of::<T>()
+}
+
 impl<T: Real> Scratch<T> {
-    /// For so many columns at a time.
-    pub(super) fn new(columns: usize, rank: usize, masked: bool, held_out: bool) -> Self {
+    pub(super) fn new(rank: usize, masked: bool, held_out: bool) -> Self {
         let lanes = LINE / size_of::<T>();
-        let panel = |needed: bool| Aligned::new(if needed { columns * lanes } else { 0 });
+        let panels = |needed: bool| {
+            Aligned::new(if needed {
+                GROUP * panel_length::<T>()
+            } else {
+                0
+            })
+        };
         let components = || Aligned::new(rank * lanes);
-        Self {
-            x: panel(true),
-            mask: panel(masked),
-            held_out: panel(held_out),
+        let block = || BlockScratch {
             w: components(),
             w_dot: components(),
             sums: Sums {
@@ -72,6 +95,13 @@ impl<T: Real> Scratch<T> {
                 negative_dot: components(),
             },
             projected: components(),
+        };
+        Self {
+            x: panels(true),
+            mask: panels(masked),
+            held_out: panels(held_out),
+            bench: Aligned::new(BENCH * lanes),
+            blocks: (0..GROUP).map(|_| block()).collect(),
         }
     }
 }

@@ -1,0 +1,169 @@
+//! altbi's side of `benches/peers/run`: does what a line on standard input asks for
+//! and answers with the seconds it took.
+//!
+//! | request | work |
+//! |---|---|
+//! | `load FOLDER` | reads x.npy, w.npy, h.npy, lambda.npy |
+//! | `fused T` | bunch of T updates with hypergradient, fused; `g.npy` |
+//! | `reverse T DEVICE` | the same by Burn's tape |
+//! | `iteration METHOD T` | one iteration of the solver, over fifty |
+//! | `updates` | one update of H and one of W, fused |
+
+use std::io::{BufRead, Write};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Instant;
+
+use altbi::data::{read_matrix, write_npy};
+use altbi::device::Device;
+use altbi::engine::FusedBunch;
+use altbi::update::Rule;
+use altbi::{
+    AltBiConfig, Beta, Bunch, EngineChoice, Error, Factors, GivenFactors, L1, Method, Mode,
+    PenaltyTerm, Precision, Problem, Training,
+};
+use ndarray::Array2;
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+struct Case {
+    problem: Problem,
+    factors: Factors,
+    lambda: Array2<f64>,
+    folder: String,
+}
+
+fn main() -> Result<(), Error> {
+    if std::env::args().any(|argument| argument == "--bench") {
+        println!("peers: run benches/peers/run");
+        return Ok(());
+    }
+    let mut case = None;
+    for line in std::io::stdin().lock().lines() {
+        let line = line.expect("standard input is text");
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let seconds = match (words.as_slice(), &case) {
+            (["load", folder], _) => {
+                case = Some(load(folder)?);
+                0.0
+            }
+            (["fused", length], Some(case)) => fused(case, number(length))?,
+            (["reverse", length, device], Some(case)) => reverse(case, number(length), device)?,
+            (["iteration", method, length], Some(case)) => iteration(case, method, number(length))?,
+            (["updates"], Some(case)) => updates(case)?,
+            _ => panic!("no such request: {line}"),
+        };
+        println!("{seconds:e}");
+        std::io::stdout().flush().expect("the script reads");
+    }
+    Ok(())
+}
+
+fn number(word: &str) -> usize {
+    word.parse().expect("a number")
+}
+
+fn load(folder: &str) -> Result<Case, Error> {
+    let read = |name: &str| read_matrix(&Path::new(folder).join(name));
+    Ok(Case {
+        problem: Problem::new(&read("x.npy")?, Precision::F64)?,
+        factors: Factors {
+            w: read("w.npy")?,
+            h: read("h.npy")?,
+        },
+        lambda: read("lambda.npy")?,
+        folder: folder.into(),
+    })
+}
+
+fn rule() -> Rule {
+    Rule::new(Arc::new(Beta::KL), vec![PenaltyTerm::tuned(L1)])
+}
+
+/// The fastest of a few, after one that does not count.
+fn fastest(mut work: impl FnMut()) -> f64 {
+    work();
+    let times = (0..5).map(|_| {
+        let clock = Instant::now();
+        work();
+        clock.elapsed().as_secs_f64()
+    });
+    times.fold(f64::INFINITY, f64::min)
+}
+
+/// In a pool of threads, as the solver works.
+fn in_pool<R: Send>(work: impl FnOnce() -> R + Send) -> R {
+    rayon::scope(|_| work())
+}
+
+fn fused(case: &Case, length: usize) -> Result<f64, Error> {
+    in_pool(|| {
+        let rank = case.factors.w.ncols();
+        let mut bunch = FusedBunch::new(&case.problem, &rule(), &Training, rank, length)?;
+        let mut factors = case.factors.clone();
+        let mut gradient = Array2::zeros(case.lambda.raw_dim());
+        let seconds = fastest(|| {
+            factors.w.assign(&case.factors.w);
+            bunch.run(&mut factors, &case.lambda, &mut gradient);
+        });
+        write_npy(&Path::new(&case.folder).join("g.npy"), &gradient)?;
+        Ok(seconds)
+    })
+}
+
+fn updates(case: &Case) -> Result<f64, Error> {
+    in_pool(|| {
+        let rank = case.factors.w.ncols();
+        let mut bunch = FusedBunch::new(&case.problem, &rule(), &Training, rank, 1)?;
+        let mut factors = case.factors.clone();
+        let none = Array2::zeros(case.lambda.raw_dim());
+        Ok(fastest(|| {
+            bunch.update_h(&mut factors);
+            bunch.update_w(&mut factors, &none);
+        }))
+    })
+}
+
+fn reverse(case: &Case, length: usize, device: &str) -> Result<f64, Error> {
+    let problem = case.problem.clone().on(Device::by_name(device)?);
+    let tensor =
+        |matrix: &Array2<f64>| problem.tensor("a matrix", matrix, [matrix.nrows(), matrix.ncols()]);
+    let (w, h) = (tensor(&case.factors.w)?, tensor(&case.factors.h)?);
+    let lambda = tensor(&case.lambda)?;
+    let bunch = Bunch::new(&problem, &h, Beta::KL, L1, length)?;
+    in_pool(|| {
+        bunch.hypergradient(&w, &lambda, Mode::Reverse)?;
+        Ok(fastest(|| {
+            let result = bunch.hypergradient(&w, &lambda, Mode::Reverse);
+            drop(result);
+        }))
+    })
+}
+
+fn iteration(case: &Case, method: &str, length: usize) -> Result<f64, Error> {
+    let method = match method {
+        "mu" => Method::Mu,
+        "mu-t" => Method::MuT,
+        _ => Method::AltBi,
+    };
+    let given = GivenFactors {
+        w: Some(case.factors.w.clone()),
+        h: Some(case.factors.h.clone()),
+    };
+    let config = AltBiConfig::new(case.factors.w.ncols())
+        .with_method(method)
+        .with_bunch(length)
+        .with_engine(EngineChoice::Fused)
+        .with_tolerance(0.0)
+        .with_max_iterations(50);
+    let mut solver = config.solver(Beta::KL, L1).with_factors(given);
+    let history = solver.run(&case.problem)?.history;
+    // The fastest of five times ten iterations.
+    let tens = history.chunks(10).map(|ten| {
+        let (first, last) = (&ten[0], &ten[ten.len() - 1]);
+        (last.seconds - first.seconds) / (last.iteration - first.iteration).max(1) as f64
+    });
+    let full = history.len() / 10;
+    Ok(tens.take(full).fold(f64::INFINITY, f64::min))
+}

@@ -1,0 +1,140 @@
+"""Runs peers and altbi in alternation and prints ratios. Called by ./run."""
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+import warnings
+
+import numpy as np
+
+from peers import T, Peers, fastest
+
+warnings.filterwarnings("ignore", module="sklearn")
+
+SIZES = [(1000, 50, 4), (224, 3025, 5), (5000, 500, 10)]
+
+
+class Altbi:
+    """The program of benches/peers/altbi.rs, asked over a pipe."""
+
+    def __init__(self, program):
+        self.process = subprocess.Popen(
+            [program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+
+    def ask(self, *words):
+        print(*words, file=self.process.stdin, flush=True)
+        answer = self.process.stdout.readline()
+        if not answer:
+            sys.exit(f"altbi stopped at: {' '.join(map(str, words))}")
+        return float(answer)
+
+
+def save(folder, x, w, h, lam):
+    for name, matrix in [("x", x), ("w", w), ("h", h), ("lambda", lam.reshape(-1, 1))]:
+        np.save(os.path.join(folder, name + ".npy"), matrix)
+
+
+def ratios(altbi, folder, rounds, devices):
+    print(f"\nmilliseconds, fastest of {rounds} alternating rounds; T = {T}, 64 bits, all cores")
+    rows = []
+    for size in SIZES:
+        peers = Peers(*size)
+        save(folder, peers.x, peers.w, peers.h, peers.lam)
+        altbi.ask("load", folder)
+        works = {
+            "numpy": lambda: fastest(peers.numpy, 3),
+            "fused": lambda: altbi.ask("fused", T),
+            "jax": lambda: fastest(peers.jax),
+            "sklearn": lambda: (
+                fastest(lambda: peers.sklearn(40), 1) - fastest(lambda: peers.sklearn(20), 1)
+            ) / 20,
+            "updates": lambda: altbi.ask("updates"),
+            "mu": lambda: altbi.ask("iteration", "mu", T),
+            "mu-t": lambda: altbi.ask("iteration", "mu-t", T),
+            "altbi": lambda: altbi.ask("iteration", "altbi", T),
+        }
+        for device in devices:
+            works["reverse " + device] = lambda device=device: altbi.ask("reverse", T, device)
+        best = {}
+        for _ in range(rounds):
+            for name, work in works.items():
+                best[name] = min(best.get(name, np.inf), work())
+        _, of_numpy = peers.numpy()
+        altbi.ask("fused", T)
+        difference = np.abs(np.load(os.path.join(folder, "g.npy"))[:, 0] - of_numpy).max()
+        best["difference"] = difference / np.abs(of_numpy).max()
+        rows.append((size, best))
+        print(size, " ".join(f"{k} {1e3 * v:.3g}" for k, v in best.items() if k != "difference"))
+
+    print("\n| | " + " | ".join(str(size) for size, _ in rows) + " | wanted |")
+    print("|---|" + "---|" * (len(rows) + 1))
+
+    def line(name, over, under, wanted):
+        cells = [f"{best[over] / best[under]:.1f}" for _, best in rows]
+        print(f"| {name} | " + " | ".join(cells) + f" | {wanted} |")
+
+    line("bunch: JAX / fused", "jax", "fused", "at least 4")
+    line("bunch: NumPy / fused", "numpy", "fused", "at least 6")
+    line("MU updates: scikit-learn / fused", "sklearn", "updates", "")
+    line("MU iteration with D and record: scikit-learn / altbi", "sklearn", "mu", "at least 3")
+    line("iteration: AltBi / MU-T", "altbi", "mu-t", "at most 2.2")
+    for device in devices:
+        wanted = {"ndarray": "at most 2.5 at the first", "flex": "at most 1.5 at the first"}
+        line(f"bunch: Burn reverse on {device} / JAX", "reverse " + device, "jax", wanted[device])
+    cells = [f"{best['difference']:.0e}" for _, best in rows]
+    print("| largest relative difference of dE/dλ, fused to NumPy | " + " | ".join(cells) + " | |")
+
+
+def growth(altbi, folder, rounds):
+    """Time against n, m, T and r, each doubled twice, relative to linear."""
+    base = dict(n=2000, m=512, r=8, t=4)
+    print(f"\ntime over linear growth of the fused bunch, from {base}: wanted within 0.8 and 1.2")
+    for name in base:
+        times = []
+        for factor in (1, 2, 4):
+            shape = dict(base, **{name: base[name] * factor})
+            peers = Peers(shape["n"], shape["m"], shape["r"])
+            save(folder, peers.x, peers.w, peers.h, peers.lam)
+            altbi.ask("load", folder)
+            times.append(min(altbi.ask("fused", shape["t"]) for _ in range(rounds)))
+        over = [time / times[0] / factor for time, factor in zip(times, (1, 2, 4))]
+        print(f"  {name}: " + " ".join(f"{o:.2f}" for o in over))
+
+
+def memory(command, folder):
+    """Peak memory of a fit of a 20000×1000 matrix."""
+    generator = np.random.default_rng(0)
+    x = generator.gamma(0.5, 1.0, (20000, 10)) @ generator.gamma(0.5, 1.0, (10, 1000)) + 1e-3
+    path = os.path.join(folder, "large.npy")
+    np.save(path, x)
+    out = os.path.join(folder, "run")
+    # From a small process: a child's peak begins with the size of its parent.
+    look = "import resource, subprocess, sys; subprocess.run(sys.argv[1:], check=True);"
+    look += "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)"
+    fit = [command, "fit", path, "--rank", "10", "--max-iter", "5", "--quiet", "--out", out]
+    answer = subprocess.run(
+        [sys.executable, "-c", look, *fit], check=True, capture_output=True, text=True
+    )
+    maxrss = int(answer.stdout)
+    peak, allowed = maxrss * 1024 / 1e6, 2.5 * x.nbytes / 1e6 + 100
+    print(f"\npeak memory of fit, 20000×1000: {peak:.0f} MB, allowed {allowed:.0f} MB")
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--program", required=True)
+    parser.add_argument("--command", required=True)
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--flex", action="store_true")
+    arguments = parser.parse_args()
+    altbi = Altbi(arguments.program)
+    devices = ["ndarray"] + (["flex"] if arguments.flex else [])
+    with tempfile.TemporaryDirectory() as folder:
+        ratios(altbi, folder, arguments.rounds, devices)
+        growth(altbi, folder, arguments.rounds)
+        memory(arguments.command, folder)
+
+
+main()
