@@ -8,6 +8,7 @@
 //! | `reverse T DEVICE` | the same by Burn's tape |
 //! | `iteration METHOD T` | one iteration of the solver, over fifty |
 //! | `updates` | one update of H and one of W, fused |
+//! | `products`, `divisions` | a thousand million of them, in 64 bits, by all threads |
 
 use std::io::{BufRead, Write};
 use std::path::Path;
@@ -23,6 +24,7 @@ use altbi::{
     PenaltyTerm, Precision, Problem, Training,
 };
 use ndarray::Array2;
+use pulp::{Arch, Simd, WithSimd};
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
@@ -52,6 +54,8 @@ fn main() -> Result<(), Error> {
             (["reverse", length, device], Some(case)) => reverse(case, number(length), device)?,
             (["iteration", method, length], Some(case)) => iteration(case, method, number(length))?,
             (["updates"], Some(case)) => updates(case)?,
+            (["products"], _) => machine::<true>(),
+            (["divisions"], _) => machine::<false>(),
             _ => panic!("no such request: {line}"),
         };
         println!("{seconds:e}");
@@ -122,6 +126,50 @@ fn updates(case: &Case) -> Result<f64, Error> {
             bunch.update_h(&mut factors);
             bunch.update_w(&mut factors, &none);
         }))
+    })
+}
+
+/// Multiplies and adds, or divides, in registers: the machine's limit.
+struct Arithmetic<const PRODUCTS: bool> {
+    rounds: usize,
+}
+
+impl<const PRODUCTS: bool> WithSimd for Arithmetic<PRODUCTS> {
+    /// How many numbers were computed, and their sum so that they must be.
+    type Output = (usize, f64);
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) -> (usize, f64) {
+        const INDEPENDENT: usize = 10;
+        let factor = simd.splat_f64s(std::hint::black_box(0.999_999_9));
+        let mut values = [simd.splat_f64s(std::hint::black_box(1.0)); INDEPENDENT];
+        for _ in 0..self.rounds {
+            for value in &mut values {
+                *value = if PRODUCTS {
+                    simd.mul_add_e_f64s(*value, factor, factor)
+                } else {
+                    simd.div_f64s(*value, factor)
+                };
+            }
+        }
+        let mut sum = 0.0;
+        for value in values {
+            sum += simd.reduce_sum_f64s(value);
+        }
+        (self.rounds * INDEPENDENT * S::F64_LANES, sum)
+    }
+}
+
+fn machine<const PRODUCTS: bool>() -> f64 {
+    in_pool(|| {
+        let mut done = 0;
+        let seconds = fastest(|| {
+            let counts = rayon::broadcast(|_| {
+                Arch::new().dispatch(Arithmetic::<PRODUCTS> { rounds: 100_000 })
+            });
+            done = counts.iter().map(|(count, _)| count).sum();
+        });
+        seconds / done as f64 * 1e9
     })
 }
 

@@ -77,14 +77,28 @@ def ratios(altbi, folder, rounds, devices):
 
     line("bunch: JAX / fused", "jax", "fused", "at least 4")
     line("bunch: NumPy / fused", "numpy", "fused", "at least 6")
-    line("MU updates: scikit-learn / fused", "sklearn", "updates", "")
-    line("MU iteration with D and record: scikit-learn / altbi", "sklearn", "mu", "at least 3")
+    line("MU iteration: scikit-learn / fused", "sklearn", "updates", "at least 3")
+    line("the same, altbi also computing D", "sklearn", "mu", "")
     line("iteration: AltBi / MU-T", "altbi", "mu-t", "at most 2.2")
     for device in devices:
         wanted = {"ndarray": "at most 2.5 at the first", "flex": "at most 1.5 at the first"}
         line(f"bunch: Burn reverse on {device} / JAX", "reverse " + device, "jax", wanted[device])
     cells = [f"{best['difference']:.0e}" for _, best in rows]
     print("| largest relative difference of dE/dλ, fused to NumPy | " + " | ".join(cells) + " | |")
+    return rows
+
+
+def limit(altbi, rows):
+    """The least time that the bunch's arithmetic could take on this machine."""
+    product, division = altbi.ask("products") / 1e9, altbi.ask("divisions") / 1e9
+    print(f"\nthis machine, all cores: {1e-9 / product:.0f} thousand million multiply-adds "
+          f"a second, {1e-9 / division:.1f} divisions")
+    for (n, m, r), best in rows:
+        # Per entry: 4 r T multiply-adds, half a division in each of T + 1 passes, and
+        # about 60 other operations: products with 1/y, the floor, one logarithm.
+        least = n * m * ((4 * r * T + 60) * product + (T + 1) / 2 * division)
+        print(f"  {(n, m, r)}: {1e3 * least:.3g} ms if nothing overlapped, "
+              f"fused {1e3 * best['fused']:.3g} ms, {100 * least / best['fused']:.0f} %")
 
 
 def growth(altbi, folder, rounds):
@@ -132,7 +146,7 @@ def main():
     altbi = Altbi(arguments.program)
     devices = ["ndarray"] + (["flex"] if arguments.flex else [])
     with tempfile.TemporaryDirectory() as folder:
-        ratios(altbi, folder, arguments.rounds, devices)
+        limit(altbi, ratios(altbi, folder, arguments.rounds, devices))
         growth(altbi, folder, arguments.rounds)
         memory(arguments.command, folder)
 

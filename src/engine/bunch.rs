@@ -2,6 +2,8 @@
 
 use ndarray::Array2;
 
+use super::block::Wanted;
+use super::lanes::Real;
 use super::{Engine, FusedEngine, Plan};
 use crate::criterion::Criterion;
 use crate::error::{Error, Result};
@@ -36,7 +38,7 @@ use crate::update::Rule;
 /// The work is shared by the threads of the rayon pool that it is called in.
 pub struct FusedBunch<'a> {
     problem: &'a Problem,
-    engine: Box<dyn Engine + Send>,
+    engine: Box<dyn Updates + Send>,
     rank: usize,
 }
 
@@ -71,7 +73,7 @@ impl<'a> FusedBunch<'a> {
             .fused()
             .ok_or_else(|| unsupported(format!("criterion '{}'", criterion.name())))?;
         let threads = rayon::current_num_threads();
-        let engine: Box<dyn Engine + Send> = match problem.precision() {
+        let engine: Box<dyn Updates + Send> = match problem.precision() {
             Precision::F64 => Box::new(FusedEngine::<f64>::new(
                 problem, plans, criterion, rank, length, threads,
             )),
@@ -114,26 +116,18 @@ impl<'a> FusedBunch<'a> {
             lambda.dim(),
             "the hypergradient has λ's shape"
         );
-        self.bunch(factors, lambda, Some(gradient))
+        let gradient = Some(gradient);
+        let errors = self.engine.bunch(self.problem, factors, lambda, gradient);
+        errors.expect("only modes of the tape refuse").outer_error
     }
 
-    /// T updates of W alone; returns E at their end.
+    /// T updates of W alone.
     ///
     /// # Panics
     /// If something does not have the problem's shape and the rank.
-    pub fn update_w(&mut self, factors: &mut Factors, lambda: &Array2<f64>) -> f64 {
+    pub fn update_w(&mut self, factors: &mut Factors, lambda: &Array2<f64>) {
         self.check_lambda(factors, lambda);
-        self.bunch(factors, lambda, None)
-    }
-
-    fn bunch(
-        &mut self,
-        factors: &mut Factors,
-        lambda: &Array2<f64>,
-        gradient: Option<&mut Array2<f64>>,
-    ) -> f64 {
-        let errors = self.engine.bunch(self.problem, factors, lambda, gradient);
-        errors.expect("only modes of the tape refuse").outer_error
+        self.engine.update_w(self.problem, factors, lambda);
     }
 
     fn check(&self, factors: &mut Factors) {
@@ -150,5 +144,16 @@ impl<'a> FusedBunch<'a> {
     fn check_lambda(&self, factors: &mut Factors, lambda: &Array2<f64>) {
         self.check(factors);
         assert_eq!(lambda.dim(), (factors.w.nrows(), 1), "the shape of λ");
+    }
+}
+
+/// An engine that can leave the errors out.
+trait Updates: Engine {
+    fn update_w(&mut self, problem: &Problem, factors: &mut Factors, lambda: &Array2<f64>);
+}
+
+impl<T: Real> Updates for FusedEngine<T> {
+    fn update_w(&mut self, problem: &Problem, factors: &mut Factors, lambda: &Array2<f64>) {
+        self.bunch_of(problem, factors, lambda, Wanted::Factor);
     }
 }

@@ -45,6 +45,18 @@ impl<T: Real> FusedEngine<T> {
         }
     }
 
+    /// The bunch, and what is wanted of it.
+    pub(super) fn bunch_of(
+        &mut self,
+        problem: &Problem,
+        factors: &mut Factors,
+        lambda: &Array2<f64>,
+        wanted: Wanted,
+    ) -> &[RowOutcome] {
+        let Factors { w, h } = factors;
+        self.update_w(problem, w, h, slice(lambda), self.length, wanted)
+    }
+
     fn update_w(
         &mut self,
         problem: &Problem,
@@ -97,9 +109,7 @@ impl<T: Real> Engine for FusedEngine<T> {
             Some(_) => Wanted::Gradient,
             None => Wanted::Errors,
         };
-        let Factors { w, h } = factors;
-        let length = self.length;
-        let rows = self.update_w(problem, w, h, slice(lambda), length, wanted);
+        let rows = self.bunch_of(problem, factors, lambda, wanted);
         if let Some(gradient) = gradient {
             for (slot, row) in gradient.iter_mut().zip(rows) {
                 *slot = row.gradient;

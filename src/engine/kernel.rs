@@ -154,8 +154,8 @@ fn reconstruct_some<T: Real, S: Simd, const TANGENT: bool, const J: usize>(
     // Cut to their lengths, so that the compiler knows that no index is beyond.
     let (w, w_dot) = (&point.w[..rank], &point.w_dot[..rank]);
     let mut other: [&[T]; J] = [&[]; J];
-    for j in 0..J {
-        other[j] = &tile.other[(from + j) * rank..(from + j + 1) * rank];
+    for (j, row) in other.iter_mut().enumerate() {
+        *row = &tile.other[(from + j) * rank..(from + j + 1) * rank];
     }
     for k in 0..rank {
         let w = Lanes::new(simd, w[k]);

@@ -206,6 +206,10 @@ impl Solver {
         used: EngineUsed,
     ) -> Result<Outcome> {
         let mut workspace = Workspace::new(engine, &story.state);
+        // Room for the history of most runs: iterations then allocate nothing.
+        story
+            .history
+            .reserve(self.config.max_iterations.min(1 << 14));
         let clock = Instant::now();
         let seconds_before = story.state.record.seconds;
         let mut interrupted = false;

@@ -147,7 +147,6 @@ impl Solver {
     }
 
     /// The fused engine, or what it cannot do.
-    #[expect(clippy::type_complexity, reason = "a reason is not an error yet")]
     fn fused(
         &self,
         problem: &Problem,
