@@ -72,7 +72,10 @@ impl<T: Real, S: Simd> Lanes<T, S> {
             product = product * (fractions[j] + one);
         }
         let mut inverse_of_rest = product.recip();
+        // Exact: the scale is a power of two.
+        let unit = one.constant(T::EXPONENT_SCALE.recip());
         let (high, low) = one.ln_2();
+        let (high, low) = (high * unit, low * unit);
         let mut logarithms = numbers;
         for j in (0..J).rev() {
             let above = fractions[j] - one;

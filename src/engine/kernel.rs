@@ -134,9 +134,12 @@ fn reconstruct<T: Real, S: Simd, const TANGENT: bool>(
         reconstruct_some::<T, S, TANGENT, SIDE>(simd, tile, point, from, bench);
         from += SIDE;
     }
-    while from < count {
+    if from + 2 <= count {
+        reconstruct_some::<T, S, TANGENT, 2>(simd, tile, point, from, bench);
+        from += 2;
+    }
+    if from < count {
         reconstruct_some::<T, S, TANGENT, 1>(simd, tile, point, from, bench);
-        from += 1;
     }
 }
 
@@ -413,19 +416,24 @@ pub(super) fn evaluate<T, S, D, const TANGENT: bool, const WEIGHTED: bool>(
         let to = count.min(from + TILE);
         let tile = columns.tile(from, to, rank);
         reconstruct::<T, S, TANGENT>(simd, &tile, point, &mut bench);
-        let whole = tile.x.len() / SIDE * SIDE;
+        let count = tile.x.len();
         let mut j = 0;
-        while j < whole {
+        while j + SIDE <= count {
             evaluate_some::<T, S, D, TANGENT, WEIGHTED, SIDE>(
                 simd, divergence, &tile, &bench, j, error,
             );
             j += SIDE;
         }
-        while j < tile.x.len() {
+        if j + 2 <= count {
+            evaluate_some::<T, S, D, TANGENT, WEIGHTED, 2>(
+                simd, divergence, &tile, &bench, j, error,
+            );
+            j += 2;
+        }
+        if j < count {
             evaluate_some::<T, S, D, TANGENT, WEIGHTED, 1>(
                 simd, divergence, &tile, &bench, j, error,
             );
-            j += 1;
         }
         from = to;
     }

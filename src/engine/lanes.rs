@@ -52,7 +52,10 @@ pub(crate) trait Real: Pod + PartialOrd + Send + Sync {
         yes: Self::Vector<S>,
         no: Self::Vector<S>,
     ) -> Self::Vector<S>;
-    /// `(k, f)` with `v = 2^k f` and f between √½ and √2; v > 0.
+    /// What [`split_exponent`](Real::split_exponent) multiplies k with.
+    const EXPONENT_SCALE: f64;
+    /// `(c k, f)` with `v = 2^k f` and f between √½ and √2; v > 0. It costs nothing
+    /// to leave the factor c, [`EXPONENT_SCALE`](Real::EXPONENT_SCALE), in.
     fn split_exponent<S: Simd>(simd: S, v: Self::Vector<S>) -> (Self::Vector<S>, Self::Vector<S>);
     /// `2^k` for a whole number k that a normal number has as its exponent.
     fn two_to_the<S: Simd>(simd: S, k: Self::Vector<S>) -> Self::Vector<S>;
@@ -133,6 +136,7 @@ macro_rules! plain_operations {
 
 impl Real for f64 {
     const PRECISION: Precision = Precision::F64;
+    const EXPONENT_SCALE: f64 = 4_294_967_296.0;
 
     plain_operations!(
         f64,
@@ -156,25 +160,26 @@ impl Real for f64 {
     #[inline(always)]
     fn split_exponent<S: Simd>(simd: S, v: S::f64s) -> (S::f64s, S::f64s) {
         // Shifted by the bits of √½, so that the exponent steps there.
-        let root = simd.splat_u64s(std::f64::consts::FRAC_1_SQRT_2.to_bits());
+        let root_bits = std::f64::consts::FRAC_1_SQRT_2.to_bits();
+        let root = simd.splat_u64s(root_bits);
         let shifted = simd.sub_u64s(simd.transmute_u64s_f64s(v), root);
         let mantissa = simd.and_u64s(shifted, simd.splat_u64s((1 << 52) - 1));
         let fraction = simd.transmute_f64s_u64s(simd.add_u64s(mantissa, root));
         let exponent = if S::IS_SCALAR {
             let bits: u64 = cast(shifted);
-            cast(((bits as i64) >> 52) as f64)
+            cast(((bits as i64) >> 52) as f64 * Self::EXPONENT_SCALE)
         } else {
             // pulp shifts halves of words only: the exponent, moved to the low end
             // of the high half, is read as part of a float 2^52 + (k + 2048) 2^32.
             // 2048 makes it positive; the sum wraps as it should.
-            let biased = simd.add_u64s(shifted, simd.splat_u64s(2048 << 52));
+            let bias = root_bits.wrapping_sub(2048 << 52);
+            let biased = simd.sub_u64s(simd.transmute_u64s_f64s(v), simd.splat_u64s(bias));
             let halves = simd.wrapping_dyn_shr_u32s(cast(biased), simd.splat_u32s(20));
             let high = simd.and_u64s(cast(halves), simd.splat_u64s(0xfff << 32));
             let magic = (1u64 << 52) as f64;
             let bits = simd.or_u64s(high, simd.splat_u64s(magic.to_bits()));
             let offset = simd.splat_f64s(magic + 2048.0 * 4_294_967_296.0);
-            let scaled = simd.sub_f64s(simd.transmute_f64s_u64s(bits), offset);
-            simd.mul_f64s(scaled, simd.splat_f64s(4_294_967_296f64.recip()))
+            simd.sub_f64s(simd.transmute_f64s_u64s(bits), offset)
         };
         (exponent, fraction)
     }
@@ -194,6 +199,7 @@ impl Real for f64 {
 
 impl Real for f32 {
     const PRECISION: Precision = Precision::F32;
+    const EXPONENT_SCALE: f64 = 1.0;
 
     plain_operations!(
         f32,
@@ -306,6 +312,7 @@ impl<T: Real, S: Simd> Lanes<T, S> {
         Self::new(self.simd, value)
     }
 
+    /// `(c k, f)`: see [`Real::split_exponent`].
     #[inline(always)]
     pub(super) fn split_exponent(self) -> (Self, Self) {
         let (exponent, fraction) = T::split_exponent(self.simd, self.value);
