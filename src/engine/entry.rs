@@ -21,7 +21,7 @@ pub(super) trait Entry: Copy + Send + Sync {
     const NEGATIVE_VARIES: bool;
 
     /// The parts at (x, y), with their derivatives in the direction ẏ. The inverse
-    /// of y is given because it is cheaper for several y at once.
+    /// of y is given: whoever has several entries may compute it once.
     fn parts<T: Real, S: Simd>(
         self,
         x: Lanes<T, S>,

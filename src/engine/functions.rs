@@ -142,8 +142,18 @@ mod tests {
         fn of<T: Real, S: Simd>(&self, v: Lanes<T, S>) -> Lanes<T, S>;
     }
 
+    #[derive(Clone, Copy)]
     struct Ln;
+    #[derive(Clone, Copy)]
     struct Exp;
+    #[derive(Clone, Copy)]
+    struct Inverse;
+    impl OfLanes for Inverse {
+        #[inline(always)]
+        fn of<T: Real, S: Simd>(&self, v: Lanes<T, S>) -> Lanes<T, S> {
+            v.recip_by_products()
+        }
+    }
     impl OfLanes for Ln {
         #[inline(always)]
         fn of<T: Real, S: Simd>(&self, v: Lanes<T, S>) -> Lanes<T, S> {
@@ -182,19 +192,6 @@ mod tests {
         [best, plain]
     }
 
-    impl Clone for Ln {
-        fn clone(&self) -> Self {
-            *self
-        }
-    }
-    impl Copy for Ln {}
-    impl Clone for Exp {
-        fn clone(&self) -> Self {
-            *self
-        }
-    }
-    impl Copy for Exp {}
-
     #[test]
     fn logarithms_are_right_to_two_units_in_the_last_place() {
         let mut values: Vec<f64> = (0..64_000)
@@ -222,6 +219,28 @@ mod tests {
                     error <= 2.0 * f64::from(f32::EPSILON) * want.abs(),
                     "ln {v:e}: {found} {want}"
                 );
+            }
+        }
+    }
+
+    #[test]
+    fn inverses_are_right_to_two_units_in_the_last_place() {
+        let values: Vec<f64> = (0..48_000)
+            .map(|i| 10f64.powf(f64::from(i) / 100.0 - 240.0))
+            .collect();
+        for found in apply(&values, Inverse) {
+            for (v, found) in values.iter().zip(found) {
+                let error = (found * v - 1.0).abs();
+                assert!(error <= 2.0 * f64::EPSILON, "1/{v:e}: {error:e}");
+            }
+        }
+        let values: Vec<f32> = (0..4_800)
+            .map(|i| 10f32.powf(i as f32 / 100.0 - 24.0))
+            .collect();
+        for found in apply(&values, Inverse) {
+            for (v, found) in values.iter().zip(found) {
+                let error = (f64::from(found) * f64::from(*v) - 1.0).abs();
+                assert!(error <= 2.0 * f64::from(f32::EPSILON), "1/{v:e}: {error:e}");
             }
         }
     }

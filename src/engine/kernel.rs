@@ -180,13 +180,6 @@ fn reconstruct_some<T: Real, S: Simd, const TANGENT: bool, const J: usize>(
     }
 }
 
-/// 1/a and 1/b by one division, b/(ab) and a/(ab): the floor can be squared.
-#[inline(always)]
-fn inverses<T: Real, S: Simd>(a: Lanes<T, S>, b: Lanes<T, S>) -> [Lanes<T, S>; 2] {
-    let both = (a * b).recip();
-    [both * b, both * a]
-}
-
 /// Adds the columns to the sums.
 #[inline(always)]
 pub(super) fn accumulate<T, S, D, const TANGENT: bool, const WEIGHTED: bool>(
@@ -232,15 +225,8 @@ fn entries<T: Real, S: Simd, D: Entry, const TANGENT: bool, const WEIGHTED: bool
     bench: &mut Workbench<'_, T::Vector<S>>,
 ) {
     let tile = &tile.tile(0, count, 0);
-    let mut j = 0;
-    while j < count {
-        // The last of an odd number shares its division with itself.
-        let next = if j + 1 < count { j + 1 } else { j };
-        let y = [j, next].map(|j| Lanes::<T, S>::new(simd, bench.y[j]));
-        let [inverse, inverse_of_next] = inverses(y[0], y[1]);
-        entry::<T, S, D, TANGENT, WEIGHTED>(simd, divergence, tile, bench, j, inverse);
-        entry::<T, S, D, TANGENT, WEIGHTED>(simd, divergence, tile, bench, next, inverse_of_next);
-        j += 2;
+    for j in 0..count {
+        entry::<T, S, D, TANGENT, WEIGHTED>(simd, divergence, tile, bench, j);
     }
 }
 
@@ -251,11 +237,10 @@ fn entry<T: Real, S: Simd, D: Entry, const TANGENT: bool, const WEIGHTED: bool>(
     tile: &Columns<'_, T, S>,
     bench: &mut Workbench<'_, T::Vector<S>>,
     j: usize,
-    inverse: Lanes<T, S>,
 ) {
-    let x = Lanes::new(simd, tile.x[j]);
+    let x = Lanes::<T, S>::new(simd, tile.x[j]);
     let (y, y_dot) = (
-        Lanes::new(simd, bench.y[j]),
+        Lanes::<T, S>::new(simd, bench.y[j]),
         Lanes::new(simd, bench.y_dot[j]),
     );
     let Parts {
@@ -263,7 +248,7 @@ fn entry<T: Real, S: Simd, D: Entry, const TANGENT: bool, const WEIGHTED: bool>(
         mut negative,
         mut positive_dot,
         mut negative_dot,
-    } = divergence.parts(x, y, inverse, y_dot);
+    } = divergence.parts(x, y, y.recip_by_products(), y_dot);
     if WEIGHTED {
         let weight = Lanes::new(simd, tile.weights[j]);
         positive = positive * weight;
@@ -457,14 +442,7 @@ fn evaluate_some<T, S, D, const TANGENT: bool, const WEIGHTED: bool, const J: us
     for j in 0..J {
         x[j] = Lanes::new(simd, tile.x[from + j]);
         y[j] = Lanes::new(simd, bench.y[from + j]);
-    }
-    let mut j = 0;
-    while j + 1 < J {
-        [inverse[j], inverse[j + 1]] = inverses(y[j], y[j + 1]);
-        j += 2;
-    }
-    if j < J {
-        inverse[j] = y[j].recip();
+        inverse[j] = y[j].recip_by_products();
     }
     let values = divergence.values(x, y, inverse);
     for j in 0..J {

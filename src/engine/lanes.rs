@@ -52,6 +52,15 @@ pub(crate) trait Real: Pod + PartialOrd + Send + Sync {
         yes: Self::Vector<S>,
         no: Self::Vector<S>,
     ) -> Self::Vector<S>;
+    /// `c − a · b`, rounded once where the processor can.
+    fn negative_mul_add<S: Simd>(
+        simd: S,
+        a: Self::Vector<S>,
+        b: Self::Vector<S>,
+        c: Self::Vector<S>,
+    ) -> Self::Vector<S>;
+    /// 1/v within a twentieth, for a normal v > 0 whose inverse is normal.
+    fn about_inverse<S: Simd>(simd: S, v: Self::Vector<S>) -> Self::Vector<S>;
     /// What [`split_exponent`](Real::split_exponent) multiplies k with.
     const EXPONENT_SCALE: f64;
     /// `(c k, f)` with `v = 2^k f` and f between √½ and √2; v > 0. It costs nothing
@@ -158,6 +167,18 @@ impl Real for f64 {
     );
 
     #[inline(always)]
+    fn negative_mul_add<S: Simd>(simd: S, a: S::f64s, b: S::f64s, c: S::f64s) -> S::f64s {
+        simd.negate_mul_add_e_f64s(a, b, c)
+    }
+
+    #[inline(always)]
+    fn about_inverse<S: Simd>(simd: S, v: S::f64s) -> S::f64s {
+        // The bits of a float are nearly its logarithm.
+        let magic = simd.splat_u64s(0x7fde_6238_22fc_16e6);
+        simd.transmute_f64s_u64s(simd.sub_u64s(magic, simd.transmute_u64s_f64s(v)))
+    }
+
+    #[inline(always)]
     fn split_exponent<S: Simd>(simd: S, v: S::f64s) -> (S::f64s, S::f64s) {
         // Shifted by the bits of √½, so that the exponent steps there.
         let root_bits = std::f64::consts::FRAC_1_SQRT_2.to_bits();
@@ -219,6 +240,17 @@ impl Real for f32 {
         less_than_f32s,
         select_f32s
     );
+
+    #[inline(always)]
+    fn negative_mul_add<S: Simd>(simd: S, a: S::f32s, b: S::f32s, c: S::f32s) -> S::f32s {
+        simd.negate_mul_add_e_f32s(a, b, c)
+    }
+
+    #[inline(always)]
+    fn about_inverse<S: Simd>(simd: S, v: S::f32s) -> S::f32s {
+        let magic = simd.splat_u32s(0x7ef3_11c7);
+        simd.transmute_f32s_u32s(simd.sub_u32s(magic, simd.transmute_u32s_f32s(v)))
+    }
 
     #[inline(always)]
     fn split_exponent<S: Simd>(simd: S, v: S::f32s) -> (S::f32s, S::f32s) {
@@ -303,6 +335,28 @@ impl<T: Real, S: Simd> Lanes<T, S> {
     #[inline(always)]
     pub(super) fn recip(self) -> Self {
         self.constant(1.0) / self
+    }
+
+    /// 1/v without a division: for a normal v > 0 whose inverse is normal.
+    ///
+    /// A guess g has the error e = 1 − v g, at most 0.051; `g (1 + e)(1 + e²)` has
+    /// e⁴, and from there `g (1 + e + e²)` has e³: below the rounding.
+    #[inline(always)]
+    pub(super) fn recip_by_products(self) -> Self {
+        let guess = Self::new(self.simd, T::about_inverse(self.simd, self.value));
+        let e = self.error_of_inverse(guess);
+        let better = guess.mul_add(e, guess);
+        let guess = better.mul_add(e * e, better);
+        let e = self.error_of_inverse(guess);
+        guess.mul_add(e.mul_add(e, e), guess)
+    }
+
+    /// 1 − v g.
+    #[inline(always)]
+    fn error_of_inverse(self, guess: Self) -> Self {
+        let one = self.constant(1.0).value;
+        let error = T::negative_mul_add(self.simd, self.value, guess.value, one);
+        Self::new(self.simd, error)
     }
 
     /// `yes` where `self < bound`, else `no`.
