@@ -142,6 +142,47 @@ fn a_run_folder_holds_what_the_contract_says() {
 }
 
 #[test]
+fn a_summary_names_the_engine_and_threads_change_nothing() {
+    let folder = Folder::new();
+    let x = folder.npy("x.npy", &matrix(70, 90, 0.3));
+    let base = ["fit", &x, "--rank", "3", "--max-iter", "8", "--tol", "0"];
+    let run = |name: &str, more: &[&str]| -> (Value, Array2<f64>) {
+        let out = folder.path(name);
+        let arguments = [&base[..], &["--json", "--out", &out], more].concat();
+        let summary = serde_json::from_str(&stdout(&altbi(&arguments))).unwrap();
+        let w = read_matrix(&Path::new(&out).join("W.npy")).unwrap();
+        (summary, w)
+    };
+    let (auto, w) = run("auto", &[]);
+    assert_eq!(auto["engine"], "fused");
+    assert!(auto["engine_difference"].as_f64().unwrap() < 1e-12);
+    for threads in ["1", "2", "3"] {
+        let (_, shared) = run(threads, &["--threads", threads]);
+        assert_eq!(w, shared, "{threads} threads");
+    }
+    let (fused, _) = run("fused", &["--engine", "fused"]);
+    assert_eq!(fused["engine"], "fused");
+    assert!(fused["engine_difference"].is_null());
+    let (autodiff, tensors) = run("autodiff", &["--engine", "autodiff"]);
+    assert_eq!(autodiff["engine"], "autodiff");
+    assert_close("W", &w, &tensors, 1e-9);
+    let (smooth, _) = run("smooth", &["--penalty", "smooth"]);
+    assert_eq!(smooth["engine"], "autodiff");
+
+    let out = folder.path("refused");
+    let more = ["--penalty", "smooth", "--engine", "fused", "--out", &out];
+    let refused = altbi(&[&base[..], &more].concat());
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("penalty 'smooth'"));
+    assert!(!Path::new(&out).exists());
+    if cfg!(not(feature = "flex")) {
+        let unbuilt = altbi(&[&base[..], &["--device", "flex"]].concat());
+        assert_eq!(unbuilt.status.code(), Some(2));
+        assert!(String::from_utf8_lossy(&unbuilt.stderr).contains("--features flex"));
+    }
+}
+
+#[test]
 fn csv_and_npy_give_the_same_factors() {
     let folder = Folder::new();
     let x = matrix(8, 6, 0.3);

@@ -16,9 +16,9 @@ use super::entry::{Entry, Parts};
 use super::lanes::{Lanes, Real};
 
 /// Columns that go through the phases together.
-const TILE: usize = 16;
+pub(super) const TILE: usize = 16;
 /// Columns whose y are summed side by side.
-const SIDE: usize = 4;
+pub(super) const SIDE: usize = 4;
 /// Components whose sums are kept in registers side by side.
 const COMPONENTS: usize = 5;
 
@@ -76,7 +76,7 @@ impl<A> Sums<A> {
 impl<'a, T: Real, S: Simd> Columns<'a, T, S> {
     /// The columns in tiles: their range, x, weights and part of the other factor.
     #[inline(always)]
-    fn tile(&self, from: usize, to: usize, rank: usize) -> Self {
+    pub(super) fn tile(&self, from: usize, to: usize, rank: usize) -> Self {
         Self {
             x: &self.x[from..to],
             weights: if self.weights.is_empty() {
@@ -95,15 +95,15 @@ pub(super) const BENCH: usize = 6 * TILE;
 
 /// Where a tile goes through its phases: y and ẏ, floored, and the entries' parts.
 /// In memory that is there already: clearing it would cost as much as a tile.
-struct Workbench<'a, V> {
-    y: &'a mut [V; TILE],
-    y_dot: &'a mut [V; TILE],
+pub(super) struct Workbench<'a, V> {
+    pub(super) y: &'a mut [V; TILE],
+    pub(super) y_dot: &'a mut [V; TILE],
     parts: Sums<&'a mut [V; TILE]>,
 }
 
 impl<'a, V> Workbench<'a, V> {
     #[inline(always)]
-    fn new(memory: &'a mut [V]) -> Self {
+    pub(super) fn new(memory: &'a mut [V]) -> Self {
         let (arrays, _) = memory.as_chunks_mut::<TILE>();
         let [y, y_dot, positive, negative, positive_dot, negative_dot] = arrays else {
             panic!("a workbench has {BENCH} vectors");
@@ -122,7 +122,7 @@ impl<'a, V> Workbench<'a, V> {
 }
 
 #[inline(always)]
-fn reconstruct<T: Real, S: Simd, const TANGENT: bool>(
+pub(super) fn reconstruct<T: Real, S: Simd, const TANGENT: bool>(
     simd: S,
     tile: &Columns<'_, T, S>,
     point: &Point<'_, T::Vector<S>>,
@@ -377,86 +377,4 @@ pub(super) fn project<T: Real, S: Simd>(
     sum: &mut [T::Vector<S>],
 ) {
     contract::<T, S, false>(simd, [sum, &mut []], [columns.x, &[]], columns.other);
-}
-
-/// Adds the columns' divergence, and its derivative along ẇ, to `error`.
-#[inline(always)]
-pub(super) fn evaluate<T, S, D, const TANGENT: bool, const WEIGHTED: bool>(
-    simd: S,
-    divergence: D,
-    columns: &Columns<'_, T, S>,
-    point: &Point<'_, T::Vector<S>>,
-    memory: &mut [T::Vector<S>],
-    error: &mut [Lanes<T, S>; 2],
-) where
-    T: Real,
-    S: Simd,
-    D: Entry,
-{
-    let rank = point.w.len();
-    let count = columns.x.len();
-    let mut bench = Workbench::new(memory);
-    let mut from = 0;
-    while from < count {
-        let to = count.min(from + TILE);
-        let tile = columns.tile(from, to, rank);
-        reconstruct::<T, S, TANGENT>(simd, &tile, point, &mut bench);
-        let count = tile.x.len();
-        let mut j = 0;
-        while j + SIDE <= count {
-            evaluate_some::<T, S, D, TANGENT, WEIGHTED, SIDE>(
-                simd, divergence, &tile, &bench, j, error,
-            );
-            j += SIDE;
-        }
-        if j + 2 <= count {
-            evaluate_some::<T, S, D, TANGENT, WEIGHTED, 2>(
-                simd, divergence, &tile, &bench, j, error,
-            );
-            j += 2;
-        }
-        if j < count {
-            evaluate_some::<T, S, D, TANGENT, WEIGHTED, 1>(
-                simd, divergence, &tile, &bench, j, error,
-            );
-        }
-        from = to;
-    }
-}
-
-#[inline(always)]
-fn evaluate_some<T, S, D, const TANGENT: bool, const WEIGHTED: bool, const J: usize>(
-    simd: S,
-    divergence: D,
-    tile: &Columns<'_, T, S>,
-    bench: &Workbench<'_, T::Vector<S>>,
-    from: usize,
-    error: &mut [Lanes<T, S>; 2],
-) where
-    T: Real,
-    S: Simd,
-    D: Entry,
-{
-    let zero = Lanes::<T, S>::zero(simd);
-    let (mut x, mut y, mut inverse) = ([zero; J], [zero; J], [zero; J]);
-    for j in 0..J {
-        x[j] = Lanes::new(simd, tile.x[from + j]);
-        y[j] = Lanes::new(simd, bench.y[from + j]);
-        inverse[j] = y[j].recip_by_products();
-    }
-    let values = divergence.values(x, y, inverse);
-    for j in 0..J {
-        let y_dot = Lanes::new(simd, bench.y_dot[from + j]);
-        let parts: Parts<T, S> = divergence.parts(x[j], y[j], inverse[j], y_dot);
-        let (mut value, mut slope) = (values[j], parts.positive - parts.negative);
-        if WEIGHTED {
-            let weight = Lanes::new(simd, tile.weights[from + j]);
-            value = value * weight;
-            slope = slope * weight;
-        }
-        error[0] = error[0] + value;
-        if TANGENT {
-            error[1] = slope.mul_add(y_dot, error[1]);
-        }
-    }
 }

@@ -4,7 +4,8 @@
 use pulp::{Simd, WithSimd};
 
 use super::entry::Entry;
-use super::kernel::{Columns, Point, Sums, accumulate, evaluate, project};
+use super::evaluate::evaluate;
+use super::kernel::{Columns, Point, Sums, accumulate, project};
 use super::lanes::{Lanes, Real};
 
 /// What every pass reads, as plain numbers.

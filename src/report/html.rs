@@ -47,6 +47,10 @@ pub(super) fn page(run: &RunRecords, figures: &[Figure]) -> String {
     }
     let seconds = summary["seconds"].as_f64().unwrap_or(f64::NAN);
     cards.push(("Seconds", format!("{seconds:.2}")));
+    // Runs of older versions do not say.
+    if summary["engine"].is_string() {
+        cards.push(("Engine", number("engine")));
+    }
 
     let mut page = String::from(HEAD);
     let shape = format!("{}×{}", run.w.nrows(), run.h.ncols());
