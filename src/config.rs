@@ -84,7 +84,7 @@ pub enum Normalization {
 /// | `seed` | 0 | random start | |
 /// | `precision` | `F64` | floating-point type | |
 /// | `engine` | `Auto` | how iterations are computed | |
-/// | `threads` | 0 | threads that share the work; 0 is one per core | |
+/// | `threads` | 0 | threads that share the work; 0 is one per core | ≤ 1024 |
 ///
 /// ```
 /// use altbi::AltBiConfig;
@@ -148,6 +148,9 @@ pub struct AltBiConfig {
 
 /// Beyond this, sums of squares are no longer finite.
 const LARGEST: f64 = 1e100;
+
+/// Each has memory of its own.
+const MOST_THREADS: usize = 1024;
 
 fn default_bunch() -> usize {
     4
@@ -339,6 +342,12 @@ impl AltBiConfig {
             "between 0 and 1e100",
         )?;
         range(
+            self.threads <= MOST_THREADS,
+            "the number of threads",
+            self.threads as f64,
+            "at most 1024",
+        )?;
+        range(
             self.max_iterations > 0,
             "the number of iterations",
             0.0,
@@ -383,6 +392,7 @@ mod tests {
             base().with_lambda_max(f64::NAN),
             base().with_tolerance(-1e-9),
             base().with_max_iterations(0),
+            base().with_threads(1025),
             base().with_lambda_step(LambdaStep::Constant(0.0)),
         ] {
             assert!(matches!(bad.check(), Err(Error::Setting { .. })), "{bad:?}");
