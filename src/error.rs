@@ -434,6 +434,58 @@ pub enum Error {
         /// How that is known.
         stranger: String,
     },
+    /// A file of signals that holds too few of them.
+    #[error("{}: {wanted} signals are needed, and {found} of them fit", path.display())]
+    TooFewSignals {
+        /// The file.
+        path: PathBuf,
+        /// How many there are.
+        found: usize,
+        /// How many are needed.
+        wanted: usize,
+    },
+    /// Something in the way that is not an experiment's folder.
+    #[error("{} is not the folder of an experiment ({reason}); choose another", path.display())]
+    NotAnExperiment {
+        /// The folder or file.
+        path: PathBuf,
+        /// How that is known.
+        reason: &'static str,
+    },
+    /// A folder with an experiment that differs from the one asked for.
+    #[error("{} holds another experiment: {what} {found} there and {expected} here; choose another folder", path.display())]
+    OtherExperiment {
+        /// The folder.
+        path: PathBuf,
+        /// What differs.
+        what: String,
+        /// As it is in the folder.
+        found: String,
+        /// As it is asked for.
+        expected: String,
+    },
+    /// An experiment that is still to be finished.
+    #[error("{}: {done} of {wanted} fits are done; altbi reproduce with the same --out does the rest", path.display())]
+    UnfinishedExperiment {
+        /// The folder.
+        path: PathBuf,
+        /// Fits done.
+        done: usize,
+        /// Fits in all.
+        wanted: usize,
+    },
+    /// One of many fits failed.
+    #[error("{contender} on benchmark {dataset}, start {start}: {source}")]
+    Trial {
+        /// The benchmark.
+        dataset: String,
+        /// The method.
+        contender: String,
+        /// The start.
+        start: u64,
+        /// What happened.
+        source: Box<Error>,
+    },
     /// A run folder is never overwritten unless asked.
     #[error("{} exists already; choose another folder or pass --force", path.display())]
     RunFolderExists {

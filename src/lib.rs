@@ -14,7 +14,8 @@
 //! | [`lambda`] | where λ starts and how it steps |
 //! | [`check`](mod@check) | is this hypergradient right? |
 //! | [`problem`], [`factors`] | the doors from host data to tensors |
-//! | [`metrics`] | relative error, sparsity, SIR |
+//! | [`metrics`] | relative error, sparsity, SIR; means, quartiles, paired tests |
+//! | [`experiment`] | dataset × method × start → records: the paper's evaluation |
 //! | [`data`], [`report`], [`plot`] | files in; run folders, pages and pictures out |
 //! | [`numerics`], [`split`], [`device`], [`error`] | the ground floor |
 
@@ -30,6 +31,7 @@ pub mod device;
 pub mod divergence;
 pub mod engine;
 pub mod error;
+pub mod experiment;
 pub mod factors;
 pub mod hypergradient;
 pub mod lambda;

@@ -15,7 +15,7 @@ const INTERVAL: Duration = Duration::from_secs(10);
 
 /// A flag that Ctrl-C or a polite kill raises; a second one ends the program at
 /// once. A hang-up is left alone, so that `nohup` protects a run.
-fn interruption() -> Arc<AtomicBool> {
+pub fn interruption() -> Arc<AtomicBool> {
     let flag = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM] {
         // In this order: the second signal finds the flag raised. Without a handler

@@ -2,8 +2,9 @@
 
 use std::path::PathBuf;
 
+use altbi::data::published::{published_c, published_d};
 use altbi::data::{
-    Benchmark, benchmark_a, benchmark_b, benchmark_c, benchmark_d, poisson, write_npy,
+    Benchmark, MAP_SIDE, benchmark_a, benchmark_b, benchmark_c, benchmark_d, poisson, write_npy,
 };
 use altbi::{Error, Result};
 use clap::{Args, ValueEnum};
@@ -22,6 +23,10 @@ pub struct GenerateArguments {
     /// a: clipped normal W; b: clipped sinusoids; c: spectra; d: hyperspectral image;
     /// poisson: counts of a
     benchmark: BenchmarkName,
+    /// A folder with the data that the paper's authors published (.mat): c and d are
+    /// made of their signals
+    #[arg(long, value_name = "DIR")]
+    data: Option<PathBuf>,
     /// Seed
     #[arg(long, default_value_t = 0)]
     seed: u64,
@@ -52,12 +57,23 @@ pub fn generate(arguments: &GenerateArguments) -> Result<Ending> {
     if folder.symlink_metadata().is_ok() {
         return Err(Error::RunFolderExists { path: folder });
     }
-    let Benchmark { x, w, h } = match arguments.benchmark {
-        BenchmarkName::A => benchmark_a(1000, 50, 4, seed),
-        BenchmarkName::B => benchmark_b(1000, 50, 4, seed),
-        BenchmarkName::C => benchmark_c(1000, 50, 5, seed),
-        BenchmarkName::D => benchmark_d(224, 5, seed),
-        BenchmarkName::Poisson => poisson(1000, 50, 4, POISSON_SCALE, seed),
+    let published = arguments.data.as_deref();
+    let Benchmark { x, w, h } = match (arguments.benchmark, published) {
+        (BenchmarkName::C, Some(folder)) => published_c(folder, 50, 5, seed)?,
+        (BenchmarkName::D, Some(folder)) => published_d(folder, MAP_SIDE, 5, seed)?,
+        (_, Some(_)) => {
+            return Err(Error::Conflict {
+                first: "--data",
+                second: "a benchmark other than c and d",
+                reason: "only these are made of published signals; the authors' A and B are \
+                         matrices, which altbi fit reads",
+            });
+        }
+        (BenchmarkName::A, None) => benchmark_a(1000, 50, 4, seed),
+        (BenchmarkName::B, None) => benchmark_b(1000, 50, 4, seed),
+        (BenchmarkName::C, None) => benchmark_c(1000, 50, 5, seed),
+        (BenchmarkName::D, None) => benchmark_d(224, MAP_SIDE, 5, seed),
+        (BenchmarkName::Poisson, None) => poisson(1000, 50, 4, POISSON_SCALE, seed),
     };
     std::fs::create_dir_all(&folder).map_err(|source| Error::Write {
         path: folder.clone(),

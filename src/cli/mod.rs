@@ -17,6 +17,7 @@ mod gradcheck;
 mod output;
 mod progress;
 mod report;
+mod reproduce;
 mod shell;
 
 use std::process::ExitCode;
@@ -34,7 +35,8 @@ const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), " (Burn 0.22.1, ndarray
   altbi fit                            factorise the embedded demo
   altbi fit x.npy --rank 5 --out run   factorise a file, keep everything in the folder run
   altbi resume run                     go on with an interrupted run
-  altbi gradcheck                      are the hypergradients right?")]
+  altbi gradcheck                      are the hypergradients right?
+  altbi reproduce a --runs 3           the paper's benchmark A, every method, three starts")]
 pub(crate) struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -50,7 +52,9 @@ enum Command {
     Gradcheck(gradcheck::GradcheckArguments),
     /// Make benchmark data whose true factors are known
     Generate(generate::GenerateArguments),
-    /// Make the page about a run again, from its folder
+    /// Repeat the paper's evaluation: every method, many starts, one report
+    Reproduce(reproduce::ReproduceArguments),
+    /// Make the page about a run or an experiment again, from its folder
     Report(report::ReportArguments),
     /// Print a completion script for a shell
     Completions(shell::CompletionsArguments),
@@ -72,6 +76,7 @@ pub fn run() -> ExitCode {
         Command::Resume(arguments) => fit::resume(&arguments),
         Command::Gradcheck(arguments) => gradcheck::gradcheck(&arguments),
         Command::Generate(arguments) => generate::generate(&arguments),
+        Command::Reproduce(arguments) => reproduce::reproduce(&arguments),
         Command::Report(arguments) => report::report(&arguments),
         Command::Completions(arguments) => shell::completions(&arguments),
         Command::Man => shell::man(),

@@ -1,9 +1,10 @@
-//! `altbi report`: the page about a run, from its folder alone.
+//! `altbi report`: the page about a run or an experiment, from its folder alone.
 
 use std::path::PathBuf;
 
 use altbi::Result;
-use altbi::report::{RunFolder, RunRecords};
+use altbi::experiment::{Archive, Results};
+use altbi::report::{ExperimentReport, RunFolder, RunRecords};
 use clap::Args;
 
 use super::Ending;
@@ -14,14 +15,19 @@ use super::output::say;
 #[command(after_help = "Example:
   altbi report run      writes run/report.html and run/figures/*.svg")]
 pub struct ReportArguments {
-    /// The run folder
+    /// The folder of a run, or of an experiment (altbi reproduce)
     folder: PathBuf,
 }
 
 /// Writes the report.
 pub fn report(arguments: &ReportArguments) -> Result<Ending> {
-    let folder = RunFolder::open(&arguments.folder)?;
-    let page = RunRecords::read(folder.path())?.write_report(&folder)?;
+    let page = if Archive::is_one(&arguments.folder) {
+        let results = Results::read(&arguments.folder)?;
+        ExperimentReport::new(&results)?.write()?
+    } else {
+        let folder = RunFolder::open(&arguments.folder)?;
+        RunRecords::read(folder.path())?.write_report(&folder)?
+    };
     say(format!("written to {}", page.display()));
     Ok(Ending::Done)
 }

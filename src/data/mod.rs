@@ -17,7 +17,7 @@ mod table;
 
 use std::fmt;
 use std::fs::File;
-use std::io::BufReader;
+use std::io::{BufReader, Write};
 use std::path::{Path, PathBuf};
 
 use ndarray::Array2;
@@ -25,6 +25,7 @@ use sha2::{Digest, Sha256};
 
 pub use benchmark::{
     Benchmark, MAP_SIDE, benchmark_a, benchmark_b, benchmark_c, benchmark_d, demo, poisson,
+    published, separable_factors,
 };
 pub use npy::write_npy;
 pub use table::{Detect, Table, TableOptions};
@@ -155,6 +156,24 @@ pub(crate) fn file_aside(folder: &Path) -> std::io::Result<tempfile::NamedTempFi
         builder.permissions(std::fs::Permissions::from_mode(0o666));
     }
     builder.prefix(".altbi-").tempfile_in(folder)
+}
+
+/// Writes a file: aside, flushed to the disk, then renamed. Folders on the way are
+/// made.
+pub(crate) fn write_whole(path: &Path, contents: &[u8]) -> Result<()> {
+    let write = || -> std::io::Result<()> {
+        let folder = folder_of(path);
+        std::fs::create_dir_all(folder)?;
+        let mut file = file_aside(folder)?;
+        file.write_all(contents)?;
+        file.as_file().sync_all()?;
+        file.persist(path)?;
+        Ok(())
+    };
+    write().map_err(|source| Error::Write {
+        path: path.into(),
+        source,
+    })
 }
 
 /// A fingerprint of a text: SHA-256 in hexadecimal.

@@ -1,9 +1,14 @@
-//! How good a factorisation is: errors, sparsity, and recovery of known signals.
+//! How good a factorisation is (errors, sparsity, recovery of known signals), and
+//! what many of them say together.
 
 mod relative_error;
+mod signed_rank;
 mod sir;
 mod sparsity;
+mod spread;
 
 pub use relative_error::{paper_relative_error, relative_error};
+pub use signed_rank::{PairedDifference, holm, signed_rank};
 pub use sir::{Recovery, recovery};
 pub use sparsity::{sparsity_h, sparsity_w};
+pub use spread::{Spread, density, quantile};

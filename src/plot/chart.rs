@@ -7,6 +7,7 @@ use plotters::coord::Shift;
 use plotters::coord::types::RangedCoordf64;
 use plotters::prelude::*;
 
+use super::boxes::box_elements;
 use super::series::{Mark, Series};
 use super::text::{escape, short};
 use super::theme::{GRID, INK, series};
@@ -97,6 +98,24 @@ impl Chart {
         )
     }
 
+    /// The numbers behind the picture: one line per point, with its series.
+    pub fn csv(&self) -> String {
+        let mut writer = csv::Writer::from_writer(Vec::new());
+        let head = ["series", self.x_label.as_str(), self.y_label.as_str()];
+        writer.write_record(head).expect("writing to memory");
+        for series in &self.series {
+            for (index, &(x, y)) in series.points.iter().enumerate() {
+                let place = self.ticks.as_ref().and_then(|ticks| ticks.get(x as usize));
+                let place = place.cloned().unwrap_or_else(|| x.to_string());
+                let value = series.values.as_ref().map_or(y, |values| values[index]);
+                let row = [series.name.as_str(), &place, &value.to_string()];
+                writer.write_record(row).expect("writing to memory");
+            }
+        }
+        let bytes = writer.into_inner().expect("writing to memory");
+        String::from_utf8(bytes).expect("made of text")
+    }
+
     fn position(&self, y: f64) -> Option<f64> {
         match self.scale {
             Scale::Linear => Some(y).filter(|y| y.is_finite()),
@@ -132,6 +151,10 @@ impl Chart {
         }
         if let Some(last) = self.whole_y {
             return (padded(x, 0.0), 0.9..last as f64 + 1.0);
+        }
+        let boxes = self.series.iter().any(|series| series.mark == Mark::Boxes);
+        if boxes {
+            return (x.0 - 0.6..x.1 + 0.6, padded(y, 0.05));
         }
         if bars {
             // From zero, and with room for the legend above.
@@ -228,6 +251,7 @@ impl Chart {
             // A line of one point would not be seen.
             Mark::Line | Mark::Points => chart
                 .draw_series(points.map(|point| Circle::new(point, 2, colour.mix(0.6).filled())))?,
+            Mark::Boxes => chart.draw_series(box_elements(points, colour))?,
             Mark::Bars => {
                 let bars = |s: &&Series| s.mark == Mark::Bars;
                 let count = self.series.iter().filter(bars).count() as f64;

@@ -70,7 +70,7 @@ impl HeatMap {
     }
 }
 
-fn text(svg: &mut String, x: usize, y: usize, anchor: &str, text: &str) {
+pub(super) fn text(svg: &mut String, x: usize, y: usize, anchor: &str, text: &str) {
     let _ = writeln!(
         svg,
         "<text x=\"{x}\" y=\"{y}\" text-anchor=\"{anchor}\" font-family=\"system-ui, sans-serif\" font-size=\"14\" fill=\"#1F2933\">{}</text>",

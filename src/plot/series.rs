@@ -9,6 +9,9 @@ pub enum Mark {
     Points,
     /// Bars of width 1 around x (0.8 of it, shared between the bar series).
     Bars,
+    /// A box for all points with the same x: quartiles, median, whiskers to the last
+    /// point within one and a half times the box, and what lies beyond.
+    Boxes,
 }
 
 /// Named points.
@@ -51,6 +54,16 @@ impl Series {
             name: name.into(),
             points,
             mark: Mark::Bars,
+            values: None,
+        }
+    }
+
+    /// Boxes.
+    pub fn boxes(name: impl Into<String>, points: Vec<(f64, f64)>) -> Self {
+        Self {
+            name: name.into(),
+            points,
+            mark: Mark::Boxes,
             values: None,
         }
     }

@@ -10,13 +10,15 @@ use crate::solver::Record;
 #[derive(Debug, Clone)]
 pub struct Figure {
     /// File name without ending.
-    pub name: &'static str,
+    pub name: String,
     /// Heading.
-    pub title: &'static str,
+    pub title: String,
     /// What to see in it.
     pub caption: String,
     /// The picture.
     pub svg: String,
+    /// Whether it wants the whole width of a page.
+    pub wide: bool,
 }
 
 /// Signals beyond this many are drawn as a heat map.
@@ -64,12 +66,13 @@ fn convergence(run: &RunRecords) -> Figure {
             curve(run, |record| record.objective),
         ));
     Figure {
-        name: "convergence",
-        title: "Convergence",
+        name: "convergence".into(),
+        title: "Convergence".into(),
         caption: "Divergence D(X, WH), and the objective D + Σ λᵢ r(wᵢ), on a logarithmic scale. \
                   The objective may rise where λ does."
             .into(),
         svg: chart.svg(),
+        wide: false,
     }
 }
 
@@ -87,11 +90,12 @@ fn lambda_change(run: &RunRecords) -> Figure {
         .with(Series::points("rows", pairs))
         .with(Series::line("unchanged", vec![(0.0, 0.0), (most, most)]));
     Figure {
-        name: "lambda_change",
-        title: "λ, first and last",
+        name: "lambda_change".into(),
+        title: "λ, first and last".into(),
         caption: "One point per row of W; points below the line were penalised less and less."
             .into(),
         svg: chart.svg(),
+        wide: false,
     }
 }
 
@@ -133,11 +137,12 @@ fn lambda_histogram(run: &RunRecords) -> Figure {
         .with(Series::bars("at the end", bins(&run.lambda)))
         .with_ticks(ticks);
     Figure {
-        name: "lambda_histogram",
-        title: "Distribution of λ",
+        name: "lambda_histogram".into(),
+        title: "Distribution of λ".into(),
         caption: "How many rows have a λ of about this size; the last bin holds all larger ones."
             .into(),
         svg: chart.svg(),
+        wide: false,
     }
 }
 
@@ -156,12 +161,13 @@ fn lambda_course(run: &RunRecords) -> Figure {
             curve(run, |record| record.lambda_min),
         ));
     Figure {
-        name: "lambda_course",
-        title: "λ on its way",
+        name: "lambda_course".into(),
+        title: "λ on its way".into(),
         caption: "Smallest, median and largest λᵢ in each iteration, on a logarithmic scale that \
                   leaves out zeros."
             .into(),
         svg: chart.svg(),
+        wide: false,
     }
 }
 
@@ -170,11 +176,12 @@ fn hypergradient(run: &RunRecords) -> Figure {
     let chart =
         Chart::new("iteration", "‖dE/dλ‖", Scale::Logarithmic).with(Series::line("", norms));
     Figure {
-        name: "hypergradient",
-        title: "Hypergradient",
+        name: "hypergradient".into(),
+        title: "Hypergradient".into(),
         caption: "Its Euclidean norm over all rows; zero would mean that no λᵢ wants to move."
             .into(),
         svg: chart.svg(),
+        wide: false,
     }
 }
 
@@ -198,28 +205,31 @@ fn sparsity(run: &RunRecords) -> Figure {
     .with(Series::bars("rows of H", bars(&run.h, Axis(0))))
     .with_ticks(ticks);
     Figure {
-        name: "sparsity",
-        title: "Sparsity",
+        name: "sparsity".into(),
+        title: "Sparsity".into(),
         caption: "Entries below a thousandth of their signal's largest.".into(),
         svg: chart.svg(),
+        wide: false,
     }
 }
 
 fn signals_of_w(run: &RunRecords) -> Figure {
     Figure {
-        name: "w_columns",
-        title: "Columns of W",
+        name: "w_columns".into(),
+        title: "Columns of W".into(),
         caption: "Each component's signal over the rows of X, scaled to its maximum.".into(),
         svg: signals(&run.w.t().to_owned(), "row of X"),
+        wide: false,
     }
 }
 
 fn signals_of_h(run: &RunRecords) -> Figure {
     Figure {
-        name: "h_rows",
-        title: "Rows of H",
+        name: "h_rows".into(),
+        title: "Rows of H".into(),
         caption: "Each component's weights over the columns of X, scaled to their maximum.".into(),
         svg: signals(&run.h, "column of X"),
+        wide: false,
     }
 }
 
@@ -234,6 +244,12 @@ fn signals(signals: &Array2<f64>, x_label: &str) -> String {
         }
         .svg();
     }
+    strips(signals, x_label).svg()
+}
+
+/// Signals above each other, each scaled to its maximum.
+pub(super) fn strips(signals: &Array2<f64>, x_label: &str) -> Chart {
+    let count = signals.nrows();
     let mut chart = Chart::new(x_label, "component", Scale::Linear);
     chart.whole_y = Some(count);
     chart.size = (520, 60 + 64 * count as u32);
@@ -248,5 +264,5 @@ fn signals(signals: &Array2<f64>, x_label: &str) -> String {
         series.values = Some(signal.to_vec());
         chart = chart.with(series);
     }
-    chart.svg()
+    chart
 }

@@ -12,15 +12,19 @@
 //! | `figures/*.svg` | its pictures |
 //! | `checkpoint` | only while a run is unfinished |
 //!
-//! A report is made from the folder alone, long after the run if need be.
+//! A report is made from the folder alone, long after the run if need be. So is the
+//! [report of an experiment](ExperimentReport).
 
 mod claim;
+mod experiment;
 mod figures;
 mod html;
+mod page;
 mod records;
 mod run_folder;
 mod summary;
 
+pub use experiment::ExperimentReport;
 pub use figures::Figure;
 pub use html::shell_quoted;
 pub use records::RunRecords;

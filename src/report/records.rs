@@ -7,7 +7,7 @@ use ndarray::Array2;
 use serde_json::Value;
 
 use super::figures::{Figure, figures};
-use super::html::page;
+use super::html::run_page;
 use super::run_folder::RunFolder;
 use crate::data::read_matrix;
 use crate::error::{Error, Result};
@@ -112,7 +112,7 @@ impl RunRecords {
                 figure.svg.as_bytes(),
             )?;
         }
-        folder.write("report.html", page(self, &figures).as_bytes())?;
+        folder.write("report.html", run_page(self, &figures).as_bytes())?;
         Ok(folder.path().join("report.html"))
     }
 

@@ -1,7 +1,6 @@
 //! The run folder: everything in it is written whole or not at all.
 
 use std::fs;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -10,7 +9,7 @@ use tempfile::TempDir;
 
 use super::Summary;
 use super::claim::{CHECKPOINT, STRAY, check_replaceable};
-use crate::data::{Table, folder_of, write_npy};
+use crate::data::{Table, folder_of, write_npy, write_whole};
 use crate::error::{Error, Result};
 use crate::solver::{Outcome, Record};
 
@@ -114,20 +113,7 @@ impl RunFolder {
     /// # Errors
     /// [`Error::Write`].
     pub fn write(&self, name: &str, contents: &[u8]) -> Result<()> {
-        let path = self.path.join(name);
-        let write = || -> std::io::Result<()> {
-            let folder = path.parent().expect("a file lies in a folder");
-            fs::create_dir_all(folder)?;
-            let mut file = crate::data::file_aside(folder)?;
-            file.write_all(contents)?;
-            file.as_file().sync_all()?;
-            file.persist(&path)?;
-            Ok(())
-        };
-        write().map_err(|source| Error::Write {
-            path: path.clone(),
-            source,
-        })
+        write_whole(&self.path.join(name), contents)
     }
 
     /// Writes the results of a run; the summary last, because it says that the

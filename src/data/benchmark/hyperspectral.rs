@@ -7,7 +7,7 @@ use rand_distr::{Distribution, StandardNormal};
 
 use super::Benchmark;
 
-/// Pixels along a side of the abundance maps.
+/// Pixels along a side of the paper's abundance maps.
 pub const MAP_SIDE: usize = 55;
 /// Smallest angle between two endmembers.
 const SMALLEST_ANGLE: f64 = 15.0;
@@ -15,9 +15,9 @@ const SMALLEST_ANGLE: f64 = 15.0;
 const BLOBS: usize = 6;
 
 /// Benchmark D: columns of W are smooth reflectances over `bands` bands, pairwise
-/// more than 15° apart; rows of H are abundance maps of 55×55 pixels, smooth,
-/// nonnegative, and summing to 1 in every pixel.
-pub fn benchmark_d(bands: usize, rank: usize, seed: u64) -> Benchmark {
+/// more than 15° apart; rows of H are abundance maps of `side`×`side` pixels
+/// ([`MAP_SIDE`] in the paper), smooth, nonnegative, and summing to 1 in every pixel.
+pub fn benchmark_d(bands: usize, side: usize, rank: usize, seed: u64) -> Benchmark {
     let mut generator = ChaCha8Rng::seed_from_u64(seed);
     let mut w = Array2::zeros((bands, rank));
     for k in 0..rank {
@@ -30,15 +30,33 @@ pub fn benchmark_d(bands: usize, rank: usize, seed: u64) -> Benchmark {
             }
         }
     }
-    let mut h = Array2::zeros((rank, MAP_SIDE * MAP_SIDE));
+    let h = abundance_maps(&mut generator, side, rank);
+    Benchmark::of(w, h)
+}
+
+/// Maps that are smooth, positive, and sum to 1 in every pixel, one per row.
+pub(super) fn abundance_maps(generator: &mut ChaCha8Rng, side: usize, rank: usize) -> Array2<f64> {
+    let mut h = Array2::zeros((rank, side * side));
     for mut map in h.rows_mut() {
-        map.assign(&ArrayView1::from(&smooth_map(&mut generator)));
+        map.assign(&ArrayView1::from(&smooth_map(generator, side)));
     }
     for mut pixel in h.columns_mut() {
         let sum = pixel.sum();
         pixel /= sum;
     }
-    Benchmark::of(w, h)
+    h
+}
+
+/// The first columns, in their order, that are pairwise more than 15° apart.
+pub(super) fn apart(spectra: &Array2<f64>, count: usize) -> Vec<usize> {
+    let mut chosen: Vec<usize> = Vec::new();
+    for k in 0..spectra.ncols() {
+        let far = |other: &usize| angle(spectra.column(*other), spectra.column(k));
+        if chosen.len() < count && chosen.iter().all(|other| far(other) > SMALLEST_ANGLE) {
+            chosen.push(k);
+        }
+    }
+    chosen
 }
 
 /// A slope with broad bumps and absorption bands, between 0.02 and 0.98.
@@ -67,7 +85,7 @@ fn reflectance(generator: &mut ChaCha8Rng, bands: usize) -> Vec<f64> {
 }
 
 /// A sum of round blobs, pixel by pixel.
-fn smooth_map(generator: &mut ChaCha8Rng) -> Vec<f64> {
+fn smooth_map(generator: &mut ChaCha8Rng, side: usize) -> Vec<f64> {
     let blobs: Vec<(f64, f64, f64, f64)> = (0..BLOBS)
         .map(|_| {
             let (x, y) = (
@@ -80,11 +98,8 @@ fn smooth_map(generator: &mut ChaCha8Rng) -> Vec<f64> {
         })
         .collect();
     let value = |pixel: usize| {
-        let (row, column) = (pixel / MAP_SIDE, pixel % MAP_SIDE);
-        let (x, y) = (
-            column as f64 / MAP_SIDE as f64,
-            row as f64 / MAP_SIDE as f64,
-        );
+        let (row, column) = (pixel / side, pixel % side);
+        let (x, y) = (column as f64 / side as f64, row as f64 / side as f64);
         let sum: f64 = blobs
             .iter()
             .map(|(centre_x, centre_y, width, strength)| {
@@ -95,7 +110,7 @@ fn smooth_map(generator: &mut ChaCha8Rng) -> Vec<f64> {
         // Positive everywhere, and dominant where its blobs are.
         (2.0 * sum).exp()
     };
-    (0..MAP_SIDE * MAP_SIDE).map(value).collect()
+    (0..side * side).map(value).collect()
 }
 
 /// In degrees.
@@ -111,7 +126,7 @@ mod tests {
     #[test]
     fn endmembers_are_apart_and_abundances_sum_to_one() {
         for seed in 0..3 {
-            let d = benchmark_d(224, 5, seed);
+            let d = benchmark_d(224, MAP_SIDE, 5, seed);
             assert_eq!(d.x.dim(), (224, 3025));
             for k in 0..5 {
                 for other in 0..k {

@@ -7,8 +7,13 @@
 //! | [`benchmark_c`] | 1000×50, r = 5 | spectra of Gaussian and Lorentzian peaks | uniform, a tenth of it zero |
 //! | [`benchmark_d`] | 224×3025, r = 5 | reflectances, more than 15° apart | smooth abundance maps that sum to 1 |
 //! | [`poisson`] | counts of A | as A | as A |
+//!
+//! [`published`] reads what the paper's authors made public instead, and
+//! [`separable_factors`] finds the factors of a matrix that came without them.
 
 mod hyperspectral;
+pub mod published;
+mod separable;
 mod signals;
 
 use ndarray::Array2;
@@ -17,6 +22,7 @@ use rand::{RngExt, SeedableRng};
 use rand_distr::{Distribution, Poisson, StandardNormal};
 
 pub use hyperspectral::{MAP_SIDE, benchmark_d};
+pub use separable::separable_factors;
 pub use signals::{benchmark_b, benchmark_c};
 
 use crate::factors::uniform;

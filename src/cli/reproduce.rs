@@ -1,0 +1,290 @@
+//! `altbi reproduce`: the paper's evaluation.
+
+use std::io::IsTerminal;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use altbi::experiment::{
+    Archive, BenchmarkName, Campaign, CampaignEnding, Contender, Dataset, DatasetResults, Measure,
+    Moment, Progress, Protocol, Results, Size, Watcher,
+};
+use altbi::report::{ExperimentReport, shell_quoted};
+use altbi::{Error, Result};
+use clap::{Args, ValueEnum};
+use indicatif::{ProgressBar, ProgressStyle};
+
+use super::Ending;
+use super::checkpoints::{held, interruption};
+use super::output::{complain, json, say};
+
+/// Arguments of `reproduce`.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  altbi reproduce a --runs 3             one benchmark, a few starts: about ten seconds
+  altbi reproduce all --data published   everything, with the authors' files in that folder
+
+The folder holds report.html, tables, figures, and one small file per fit. The same
+command goes on after an interruption; more starts or benchmarks join those that are there.")]
+pub struct ReproduceArguments {
+    /// a, b, c, d: the paper's benchmarks; poisson: counts of a; all: a to d
+    #[arg(default_value = "all", hide_default_value = true)]
+    benchmark: BenchmarkArgument,
+    /// Random starts, the same for every method
+    #[arg(long, default_value_t = 30)]
+    runs: usize,
+    /// A folder with the data that the paper's authors published (.mat): their A and B
+    /// are run as well, and their signals are used in C and D
+    #[arg(long, value_name = "DIR")]
+    data: Option<PathBuf>,
+    /// The experiment's folder, new or to be continued
+    #[arg(long, value_name = "DIR", default_value = "reproduction")]
+    out: PathBuf,
+    /// Seed of the data (starts have the seeds 1, 2, …)
+    #[arg(long, default_value_t = 0)]
+    seed: u64,
+    /// full: 1000×50, and 224×3025 for d; small: 120×24 and 48×144, for a quick look
+    #[arg(long, default_value = "full")]
+    size: SizeName,
+    /// Fits at a time, each on one thread; 0 is one for each core
+    #[arg(long, default_value_t = 0)]
+    threads: usize,
+    /// Print nothing but errors
+    #[arg(long)]
+    quiet: bool,
+    /// Print the table as JSON, and nothing else
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum BenchmarkArgument {
+    A,
+    B,
+    C,
+    D,
+    Poisson,
+    All,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum SizeName {
+    Full,
+    Small,
+}
+
+/// Runs what is missing, and writes the report.
+pub fn reproduce(arguments: &ReproduceArguments) -> Result<Ending> {
+    check(arguments)?;
+    let names = match arguments.benchmark {
+        BenchmarkArgument::A => vec![BenchmarkName::A],
+        BenchmarkArgument::B => vec![BenchmarkName::B],
+        BenchmarkArgument::C => vec![BenchmarkName::C],
+        BenchmarkArgument::D => vec![BenchmarkName::D],
+        BenchmarkArgument::Poisson => vec![BenchmarkName::Poisson],
+        BenchmarkArgument::All => vec![
+            BenchmarkName::A,
+            BenchmarkName::B,
+            BenchmarkName::C,
+            BenchmarkName::D,
+        ],
+    };
+    let size = match arguments.size {
+        SizeName::Full => Size::Full,
+        SizeName::Small => Size::Small,
+    };
+    let mut datasets = Vec::new();
+    for name in names {
+        let published = arguments.data.as_deref();
+        datasets.extend(Dataset::all_of(name, size, arguments.seed, published)?);
+    }
+    let protocol = Protocol {
+        runs: arguments.runs,
+        ..Protocol::default()
+    };
+    let silent = arguments.quiet || arguments.json;
+    let archive = Archive::open(&arguments.out, &protocol, &datasets)?;
+    let campaign = Campaign::new(&archive, datasets, protocol);
+    let show = Arc::new(Show::new(silent));
+    let ending = campaign.run(arguments.threads, show.clone());
+    show.clear();
+    if ending? == CampaignEnding::Interrupted {
+        complain(format!(
+            "interrupted; finished fits are kept in {}, and the same command goes on with the rest",
+            shell_quoted(archive.path())
+        ));
+        return Ok(Ending::Interrupted);
+    }
+    let results = Results::read(archive.path())?;
+    let page = ExperimentReport::new(&results)?.write()?;
+    if arguments.json {
+        say(json(&table(&results)));
+    } else if !arguments.quiet {
+        print(&results);
+        say(format!("written to {}", page.display()));
+    }
+    Ok(Ending::Done)
+}
+
+fn check(arguments: &ReproduceArguments) -> Result<()> {
+    let range = |ok: bool, setting, value: usize, range| {
+        if ok {
+            Ok(())
+        } else {
+            Err(Error::Setting {
+                setting,
+                value: value as f64,
+                range,
+            })
+        }
+    };
+    let (runs, threads) = (arguments.runs, arguments.threads);
+    range(
+        (1..=1000).contains(&runs),
+        "the number of starts",
+        runs,
+        "between 1 and 1000",
+    )?;
+    range(
+        threads <= 1024,
+        "the number of threads",
+        threads,
+        "at most 1024",
+    )?;
+    if arguments.size == SizeName::Small && arguments.data.is_some() {
+        return Err(Error::Conflict {
+            first: "--size small",
+            second: "--data",
+            reason: "the published data has one size",
+        });
+    }
+    Ok(())
+}
+
+/// Mean ± deviation of the SIR, method by method.
+fn print(results: &Results) {
+    let protocol = &results.protocol;
+    for moment in [Moment::Stopped, Moment::Work] {
+        say(format!(
+            "Mean SIR of W / H in dB over {} starts, {}",
+            protocol.runs,
+            moment.describe(protocol)
+        ));
+        let heads = Contender::compared().into_iter().map(|c| c.label);
+        let heads: String = heads.map(|label| format!("{label:>16}")).collect();
+        say(format!("{:<34}{heads}", ""));
+        for dataset in &results.datasets {
+            let cell = |contender: Contender| match sir(dataset, &contender.name, moment) {
+                [Some(w), Some(h)] => format!("{:>16}", format!("{w:.2} / {h:.2}")),
+                _ => format!("{:>16}", "–"),
+            };
+            let cells: String = Contender::compared().into_iter().map(cell).collect();
+            say(format!("{:<34}{cells}", dataset.dataset.title));
+        }
+        say("");
+    }
+}
+
+fn sir(dataset: &DatasetResults, contender: &str, moment: Moment) -> [Option<f64>; 2] {
+    [Measure::SirW, Measure::SirH].map(|measure| {
+        let spread = dataset.spread(contender, moment, measure);
+        spread.map(|spread| spread.mean)
+    })
+}
+
+/// Every measure of every contender at every moment.
+fn table(results: &Results) -> serde_json::Value {
+    let mut all = serde_json::Map::new();
+    for dataset in &results.datasets {
+        let mut contenders = serde_json::Map::new();
+        for contender in Contender::all() {
+            let mut moments = serde_json::Map::new();
+            for moment in Moment::ALL {
+                let mut measures = serde_json::Map::new();
+                for measure in Measure::ALL {
+                    if let Some(spread) = dataset.spread(&contender.name, moment, measure) {
+                        measures.insert(measure.name().into(), serde_json::json!(spread));
+                    }
+                }
+                if !measures.is_empty() {
+                    moments.insert(moment.name().into(), measures.into());
+                }
+            }
+            contenders.insert(contender.name, moments.into());
+        }
+        all.insert(dataset.dataset.name.clone(), contenders.into());
+    }
+    all.into()
+}
+
+/// Time between two plain lines.
+const INTERVAL: Duration = Duration::from_secs(5);
+/// The bar counts thousandths of the work.
+const STEPS: u64 = 1000;
+
+/// One bar for all fits on a terminal, a line every few seconds elsewhere.
+struct Show {
+    bar: Option<ProgressBar>,
+    last: Mutex<Instant>,
+    silent: bool,
+    interrupted: Arc<AtomicBool>,
+}
+
+impl Show {
+    fn new(silent: bool) -> Self {
+        let bar = (!silent && std::io::stderr().is_terminal()).then(|| {
+            let bar = ProgressBar::new(STEPS);
+            let template = "{bar:30} {percent} % {msg}, about {eta} left";
+            bar.set_style(ProgressStyle::with_template(template).expect("a template that parses"));
+            bar
+        });
+        Self {
+            bar,
+            last: Mutex::new(Instant::now()),
+            silent,
+            interrupted: interruption(),
+        }
+    }
+
+    fn clear(&self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+impl Watcher for Show {
+    fn progressed(&self, progress: &Progress<'_>) {
+        let Progress {
+            dataset,
+            start,
+            done,
+            of,
+            ..
+        } = progress;
+        let text = format!("fit {done} of {of}: {dataset}, start {start}");
+        let share = progress.share_done + progress.share_found;
+        if let Some(bar) = &self.bar {
+            let position = (share * STEPS as f64) as u64;
+            if progress.found {
+                // What was there already says nothing about the speed.
+                bar.set_position(position);
+                bar.reset_eta();
+            } else {
+                bar.set_position(position);
+            }
+            bar.set_message(text);
+        } else if !self.silent && !progress.found {
+            let mut last = held(&self.last);
+            if last.elapsed() >= INTERVAL {
+                *last = Instant::now();
+                complain(format!("{text} ({:.0} % of the work)", 100.0 * share));
+            }
+        }
+    }
+
+    fn interrupted(&self) -> bool {
+        self.interrupted.load(Ordering::Relaxed)
+    }
+}

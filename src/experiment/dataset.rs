@@ -1,0 +1,277 @@
+//! What is factorised.
+
+use std::path::Path;
+
+use ndarray::Array2;
+use serde::{Deserialize, Serialize};
+
+use crate::data::published::{published_a, published_b, published_c, published_d};
+use crate::data::{
+    Benchmark, MAP_SIDE, benchmark_a, benchmark_b, benchmark_c, benchmark_d, poisson,
+    separable_factors,
+};
+use crate::error::Result;
+
+/// The benchmarks by name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum BenchmarkName {
+    /// Clipped normal deviates.
+    A,
+    /// Clipped sinusoids.
+    B,
+    /// Spectra.
+    C,
+    /// A hyperspectral image.
+    D,
+    /// Counts of A; not one of the paper's.
+    Poisson,
+}
+
+/// How large the data is made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Size {
+    /// As in the paper: 1000×50, and 224×3025 for D.
+    #[default]
+    Full,
+    /// For a quick look: 120×24, and 48×144 for D.
+    Small,
+}
+
+/// What the columns of W and rows of H are, for whoever draws them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Layout {
+    /// Numbers in no order.
+    Unordered,
+    /// Columns of W are signals.
+    Signals,
+    /// Columns of W are spectra, rows of H square maps.
+    Maps {
+        /// Pixels along a side.
+        side: usize,
+    },
+}
+
+/// The factors that X was made of.
+#[derive(Debug, Clone)]
+pub struct Truth {
+    /// W, n×r.
+    pub w: Array2<f64>,
+    /// H, r×m.
+    pub h: Array2<f64>,
+}
+
+/// A matrix to factorise, and what is known about it.
+#[derive(Debug, Clone)]
+pub struct Dataset {
+    /// In file names.
+    pub name: String,
+    /// In headings.
+    pub title: String,
+    /// Where it comes from, in a sentence.
+    pub origin: String,
+    /// X, n×m.
+    pub x: Array2<f64>,
+    /// Its factors, where they are known.
+    pub truth: Option<Truth>,
+    /// Components to look for.
+    pub rank: usize,
+    /// What W and H look like.
+    pub layout: Layout,
+}
+
+/// Mean of the counts of the Poisson data relative to that of A.
+pub(super) const POISSON_SCALE: f64 = 10.0;
+
+impl Dataset {
+    /// Everything that belongs to a benchmark: the data made here, or that of the
+    /// paper's authors if a folder holds it. Of their A and B there are both: their
+    /// matrices have rank 5, where the paper says r = 4, so both are tried.
+    ///
+    /// # Errors
+    /// Those of reading the files in `published`.
+    pub fn all_of(
+        benchmark: BenchmarkName,
+        size: Size,
+        seed: u64,
+        published: Option<&Path>,
+    ) -> Result<Vec<Self>> {
+        let (n, m) = match size {
+            Size::Full => (1000, 50),
+            Size::Small => (120, 24),
+        };
+        let made = |what: &str| format!("{what}, made here with seed {seed}.");
+        let mut all = Vec::new();
+        match benchmark {
+            BenchmarkName::A => {
+                let what = "W = max(normal, 0), H uniform on (0, 1)";
+                let data = benchmark_a(n, m, 4, seed);
+                all.push(Self::made(
+                    "a",
+                    "Benchmark A",
+                    made(what),
+                    data,
+                    Layout::Unordered,
+                ));
+                if let Some(folder) = published {
+                    let x = published_a(folder)?;
+                    all.extend([4, 5].map(|rank| Self::published("a", &x, rank)));
+                }
+            }
+            BenchmarkName::B => {
+                let what = "W clipped sinusoids, H uniform with a tenth of zeros";
+                let data = benchmark_b(n, m, 4, seed);
+                all.push(Self::made(
+                    "b",
+                    "Benchmark B",
+                    made(what),
+                    data,
+                    Layout::Signals,
+                ));
+                if let Some(folder) = published {
+                    let x = published_b(folder)?;
+                    all.extend([4, 5].map(|rank| Self::published("b", &x, rank)));
+                }
+            }
+            BenchmarkName::C => {
+                let (data, origin) = match published {
+                    Some(folder) => (
+                        published_c(folder, m, 5, seed)?,
+                        format!(
+                            "W: the first five signals of the authors' file AC10_art_spectr_noi; \
+                             H uniform with a tenth of zeros, made here with seed {seed}."
+                        ),
+                    ),
+                    None => {
+                        let what = "W spectra of Gaussian and Lorentzian peaks, H uniform with a \
+                                    tenth of zeros";
+                        (benchmark_c(n, m, 5, seed), made(what))
+                    }
+                };
+                all.push(Self::made(
+                    "c",
+                    "Benchmark C",
+                    origin,
+                    data,
+                    Layout::Signals,
+                ));
+            }
+            BenchmarkName::D => {
+                let (bands, side) = match size {
+                    Size::Full => (224, MAP_SIDE),
+                    Size::Small => (48, 12),
+                };
+                let (data, origin) = match published {
+                    Some(folder) => (
+                        published_d(folder, side, 5, seed)?,
+                        format!(
+                            "W: the first five spectra of the authors' file USGS_pruned_10_deg that \
+                             are pairwise more than 15° apart; H smooth abundance maps that sum to \
+                             1, made here with seed {seed}."
+                        ),
+                    ),
+                    None => {
+                        let what = "W smooth reflectances more than 15° apart, H smooth abundance \
+                                    maps that sum to 1";
+                        (benchmark_d(bands, side, 5, seed), made(what))
+                    }
+                };
+                all.push(Self::made(
+                    "d",
+                    "Benchmark D",
+                    origin,
+                    data,
+                    Layout::Maps { side },
+                ));
+            }
+            BenchmarkName::Poisson => {
+                let what = "Poisson counts whose means are ten times benchmark A";
+                let data = poisson(n, m, 4, POISSON_SCALE, seed);
+                let title = "Counts of benchmark A";
+                all.push(Self::made(
+                    "poisson",
+                    title,
+                    made(what),
+                    data,
+                    Layout::Unordered,
+                ));
+            }
+        }
+        Ok(all)
+    }
+
+    fn made(name: &str, title: &str, origin: String, data: Benchmark, layout: Layout) -> Self {
+        Self {
+            name: name.into(),
+            title: title.into(),
+            origin,
+            rank: data.w.ncols(),
+            x: data.x,
+            truth: Some(Truth {
+                w: data.w,
+                h: data.h,
+            }),
+            layout,
+        }
+    }
+
+    fn published(name: &str, x: &Array2<f64>, rank: usize) -> Self {
+        // The rank of their matrices, by their singular values.
+        let truth = separable_factors(x, 5);
+        let letter = name.to_uppercase();
+        let about_truth = match &truth {
+            Some(_) => {
+                "Its factors were not published; these are the nonnegative factors of rank 5 that \
+                 successive projection finds, exact to rounding."
+            }
+            None => {
+                "Its factors were not published, and successive projection does not find them, so \
+                 there is no SIR."
+            }
+        };
+        Self {
+            name: format!("{name}-published-{rank}"),
+            title: format!("Benchmark {letter} of the authors, r = {rank}"),
+            origin: format!(
+                "The authors' file Benchmark_{letter}, a matrix of rank 5. {about_truth}"
+            ),
+            x: x.clone(),
+            truth: truth.map(|found| Truth {
+                w: found.w,
+                h: found.h,
+            }),
+            rank,
+            layout: if name == "a" {
+                Layout::Unordered
+            } else {
+                Layout::Signals
+            },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_benchmark_can_be_made_small() {
+        for (name, shape, rank) in [
+            (BenchmarkName::A, (120, 24), 4),
+            (BenchmarkName::B, (120, 24), 4),
+            (BenchmarkName::C, (120, 24), 5),
+            (BenchmarkName::D, (48, 144), 5),
+            (BenchmarkName::Poisson, (120, 24), 4),
+        ] {
+            let all = Dataset::all_of(name, Size::Small, 3, None).unwrap();
+            assert_eq!(all.len(), 1);
+            assert_eq!((all[0].x.dim(), all[0].rank), (shape, rank));
+            let truth = all[0].truth.as_ref().unwrap();
+            let close = |(x, y): (&f64, &f64)| (x - y).abs() < 1e-12;
+            let noisy = name == BenchmarkName::Poisson;
+            assert!(noisy || truth.w.dot(&truth.h).iter().zip(&all[0].x).all(close));
+        }
+    }
+}

@@ -1,0 +1,197 @@
+//! What is measured, and when.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// How every fit of an experiment is run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Protocol {
+    /// Random starts, the same for every contender; their seeds are 1, 2, ….
+    pub runs: usize,
+    /// Iterations at most.
+    pub max_iterations: usize,
+    /// Of the stopping rule, abs(D_k − D_{k−1}) / D_0 ≤ tolerance.
+    pub tolerance: f64,
+    /// T.
+    pub bunch: usize,
+}
+
+impl Default for Protocol {
+    /// The paper's: 30 starts, 1000 iterations, 1e-6, T = 4.
+    fn default() -> Self {
+        Self {
+            runs: 30,
+            max_iterations: 1000,
+            tolerance: 1e-6,
+            bunch: 4,
+        }
+    }
+}
+
+impl Protocol {
+    /// Updates of W that count as equal work: those of T-update methods in
+    /// `max_iterations`.
+    pub fn work(&self) -> usize {
+        self.bunch * self.max_iterations
+    }
+}
+
+/// When a fit is measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Moment {
+    /// Where the stopping rule ends it, at most `max_iterations`: the paper's.
+    Stopped,
+    /// After `max_iterations`, whatever the rule says.
+    Iterations,
+    /// After T · `max_iterations` updates of W.
+    Work,
+    /// When as many seconds have gone by as AltBi's `max_iterations` took from the
+    /// same start. Not reproducible to the bit.
+    Time,
+}
+
+impl Moment {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Stopped, Self::Iterations, Self::Work, Self::Time];
+
+    /// In tables of numbers.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Stopped => "stopped",
+            Self::Iterations => "iterations",
+            Self::Work => "work",
+            Self::Time => "time",
+        }
+    }
+
+    /// In sentences.
+    pub fn describe(self, protocol: &Protocol) -> String {
+        let (iterations, work) = (protocol.max_iterations, protocol.work());
+        match self {
+            Self::Stopped => format!("at the stopping rule (at most {iterations} iterations)"),
+            Self::Iterations => format!("at equal iterations ({iterations})"),
+            Self::Work => format!("at equal work ({work} updates of W)"),
+            Self::Time => format!("at equal time (that of AltBi's {iterations} iterations)"),
+        }
+    }
+}
+
+/// The numbers of a fit at a moment.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Measures {
+    /// Iterations done.
+    pub iterations: usize,
+    /// Updates of W done.
+    pub updates_of_w: usize,
+    /// Seconds since the start.
+    pub seconds: f64,
+    /// D(X, WH).
+    pub divergence: f64,
+    /// D + Σ λ_i r(w_i).
+    pub objective: f64,
+    /// D(X, WH) / D(X, mean of X).
+    pub relative_error: f64,
+    /// The paper's D(X, WH) / Σ x log x.
+    pub paper_relative_error: f64,
+    /// Percent of W that is almost zero.
+    pub sparsity_w: f64,
+    /// Percent of H that is almost zero.
+    pub sparsity_h: f64,
+    /// Mean SIR of W in dB, where the truth is known.
+    pub sir_w: Option<f64>,
+    /// Mean SIR of H in dB, where the truth is known.
+    pub sir_h: Option<f64>,
+}
+
+/// One of the [`Measures`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Measure {
+    /// Mean SIR of W.
+    SirW,
+    /// Mean SIR of H.
+    SirH,
+    /// Relative to a constant fit.
+    RelativeError,
+    /// As the paper defines it.
+    PaperRelativeError,
+    /// D(X, WH).
+    Divergence,
+    /// With the penalty.
+    Objective,
+    /// Of W.
+    SparsityW,
+    /// Of H.
+    SparsityH,
+    /// Iterations.
+    Iterations,
+    /// Seconds.
+    Seconds,
+}
+
+impl Measure {
+    /// All of them, in the order of tables.
+    pub const ALL: [Self; 10] = [
+        Self::SirW,
+        Self::SirH,
+        Self::RelativeError,
+        Self::PaperRelativeError,
+        Self::Divergence,
+        Self::Objective,
+        Self::SparsityW,
+        Self::SparsityH,
+        Self::Iterations,
+        Self::Seconds,
+    ];
+
+    /// Its value.
+    pub fn of(self, measures: &Measures) -> Option<f64> {
+        match self {
+            Self::SirW => measures.sir_w,
+            Self::SirH => measures.sir_h,
+            Self::RelativeError => Some(measures.relative_error),
+            Self::PaperRelativeError => Some(measures.paper_relative_error),
+            Self::Divergence => Some(measures.divergence),
+            Self::Objective => Some(measures.objective),
+            Self::SparsityW => Some(measures.sparsity_w),
+            Self::SparsityH => Some(measures.sparsity_h),
+            Self::Iterations => Some(measures.iterations as f64),
+            Self::Seconds => Some(measures.seconds),
+        }
+    }
+
+    /// In tables of numbers.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::SirW => "sir_w",
+            Self::SirH => "sir_h",
+            Self::RelativeError => "relative_error",
+            Self::PaperRelativeError => "paper_relative_error",
+            Self::Divergence => "divergence",
+            Self::Objective => "objective",
+            Self::SparsityW => "sparsity_w",
+            Self::SparsityH => "sparsity_h",
+            Self::Iterations => "iterations",
+            Self::Seconds => "seconds",
+        }
+    }
+}
+
+impl fmt::Display for Measure {
+    /// In headings.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.pad(match self {
+            Self::SirW => "SIR of W, dB",
+            Self::SirH => "SIR of H, dB",
+            Self::RelativeError => "relative error",
+            Self::PaperRelativeError => "relative error (paper's)",
+            Self::Divergence => "divergence",
+            Self::Objective => "objective",
+            Self::SparsityW => "sparsity of W, %",
+            Self::SparsityH => "sparsity of H, %",
+            Self::Iterations => "iterations",
+            Self::Seconds => "seconds",
+        })
+    }
+}

@@ -1,0 +1,55 @@
+//! Dataset × method × start → records: the paper's evaluation, repeated.
+//!
+//! An experiment fits every [`Contender`] to every [`Dataset`] from the same random
+//! starts, on all cores, and keeps each fit as a small file in an [`Archive`]: what is
+//! there is not computed again. Tables and pictures are made from the archive alone
+//! (see [`report`](crate::report)).
+//!
+//! | contender | updates of W per update of H | λ |
+//! |---|---|---|
+//! | MU | 1 | 0 |
+//! | P-MU | 1 | 0.5, and 0.1 … 1 for the response function |
+//! | MU-T | T | 0 |
+//! | frozen | T | AltBi's first one, kept |
+//! | AltBi | T | tuned |
+//!
+//! Methods that differ in what an iteration costs cannot be compared at one moment
+//! only, so each fit is measured at four ([`Moment`]): where the stopping rule ends it,
+//! after equal iterations, after equal work (updates of W), and after equal time.
+//!
+//! ```
+//! use std::sync::Arc;
+//! use altbi::experiment::{
+//!     Archive, BenchmarkName, Campaign, Dataset, Measure, Moment, Protocol, Results, Size, Unwatched,
+//! };
+//!
+//! let folder = tempfile::tempdir().unwrap();
+//! let protocol = Protocol { runs: 2, max_iterations: 20, ..Protocol::default() };
+//! let datasets = Dataset::all_of(BenchmarkName::A, Size::Small, 0, None)?;
+//! let archive = Archive::open(&folder.path().join("experiment"), &protocol, &datasets)?;
+//! Campaign::new(&archive, datasets, protocol).run(1, Arc::new(Unwatched))?;
+//!
+//! let results = Results::read(archive.path())?;
+//! let sir = results.datasets[0].spread("altbi", Moment::Stopped, Measure::SirW).unwrap();
+//! println!("{:.1} dB ± {:.1}", sir.mean, sir.deviation);
+//! # assert_eq!(sir.count, 2);
+//! # Ok::<(), altbi::Error>(())
+//! ```
+
+mod archive;
+mod campaign;
+mod comparison;
+mod contender;
+mod dataset;
+mod measure;
+mod results;
+mod trial;
+
+pub use archive::{Archive, DatasetRecord};
+pub use campaign::{Campaign, CampaignEnding, Progress, Unwatched, Watcher};
+pub use comparison::{Comparison, Conclusion, SIGNIFICANT, comparisons};
+pub use contender::{Contender, RESPONSE_LAMBDAS};
+pub use dataset::{BenchmarkName, Dataset, Layout, Size, Truth};
+pub use measure::{Measure, Measures, Moment, Protocol};
+pub use results::{DatasetResults, Results};
+pub use trial::{CurvePoint, TrialRecord};

@@ -1,0 +1,292 @@
+//! One fit, measured at its moments.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use ndarray::Array2;
+use serde::{Deserialize, Serialize};
+
+use super::{Contender, Dataset, Measures, Moment, Protocol, Watcher};
+use crate::config::AltBiConfig;
+use crate::divergence::Beta;
+use crate::error::{Error, Result};
+use crate::factors::Factors;
+use crate::metrics::{paper_relative_error, recovery, relative_error, sparsity_h, sparsity_w};
+use crate::numerics::Precision;
+use crate::penalty::L1;
+use crate::problem::Problem;
+use crate::solver::{Observer, Outcome, Record, Signal, State, StopReason};
+use crate::update::Rule;
+
+/// What is kept of a fit.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TrialRecord {
+    /// Who.
+    pub contender: String,
+    /// The seed of the start.
+    pub start: u64,
+    /// The numbers, at each moment that was reached.
+    pub moments: BTreeMap<Moment, Measures>,
+    /// The way there, thinned out; only of contenders that are followed.
+    pub curve: Vec<CurvePoint>,
+}
+
+/// A fit on its way.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct CurvePoint {
+    /// Iterations done.
+    pub iteration: usize,
+    /// D(X, WH) / D(X, mean of X).
+    pub relative_error: f64,
+    /// D + Σ λ_i r(w_i).
+    pub objective: f64,
+    /// Seconds since the start.
+    pub seconds: f64,
+}
+
+/// A fit that has been done.
+pub(super) struct Fitted {
+    pub(super) record: TrialRecord,
+    /// At the stopping rule.
+    pub(super) factors: Factors,
+    pub(super) lambda: Array2<f64>,
+    pub(super) lambda_at_start: Array2<f64>,
+}
+
+/// A dataset made ready, once for all fits.
+pub(super) struct Prepared<'a> {
+    pub(super) dataset: &'a Dataset,
+    problem: Problem,
+    /// 1 / D(X, mean of X).
+    unit_of_error: f64,
+}
+
+/// Iterations at most, relative to the protocol's: a method as much faster than
+/// AltBi per iteration does not exist here, and a loop needs an end.
+const PATIENCE: usize = 32;
+
+impl<'a> Prepared<'a> {
+    pub(super) fn new(dataset: &'a Dataset) -> Result<Self> {
+        let problem = Problem::new(&dataset.x, Precision::F64)?;
+        let rule = Rule::new(Arc::new(Beta::KL), Vec::new());
+        Ok(Self {
+            dataset,
+            unit_of_error: relative_error(&problem, &rule, 1.0),
+            problem,
+        })
+    }
+
+    /// Fits it; `None` if the watcher wants to end. `seconds` is the time of the
+    /// moment of equal time; without it, that moment is the one of equal iterations.
+    pub(super) fn fit(
+        &self,
+        contender: &Contender,
+        start: u64,
+        protocol: &Protocol,
+        seconds: Option<f64>,
+        watcher: &Arc<dyn Watcher>,
+    ) -> Result<Option<Fitted>> {
+        let mut config = AltBiConfig::new(self.dataset.rank)
+            .with_method(contender.method)
+            .with_bunch(protocol.bunch)
+            .with_seed(start)
+            .with_tolerance(0.0)
+            .with_max_iterations(PATIENCE * protocol.max_iterations)
+            .with_threads(1);
+        if let Some(lambda) = contender.lambda {
+            config = config.with_lambda(lambda);
+        }
+        let notes = Arc::new(Mutex::new(Notes::default()));
+        let follower = Follower {
+            protocol: protocol.clone(),
+            updates_of_w: config.updates_of_w(),
+            followed: contender.followed,
+            seconds,
+            unit_of_error: self.unit_of_error,
+            watcher: watcher.clone(),
+            notes: notes.clone(),
+        };
+        let updates_of_w = follower.updates_of_w;
+        let outcome = config
+            .solver(Beta::KL, L1)
+            .observe(follower)
+            .run(&self.problem)
+            .map_err(|source| Error::Trial {
+                dataset: self.dataset.name.clone(),
+                contender: contender.name.clone(),
+                start,
+                source: Box::new(source),
+            })?;
+        let notes = std::mem::take(&mut *notes.lock().unwrap_or_else(PoisonError::into_inner));
+        if notes.interrupted {
+            return Ok(None);
+        }
+        self.collect(contender, start, notes, updates_of_w, outcome)
+            .map(Some)
+    }
+
+    fn collect(
+        &self,
+        contender: &Contender,
+        start: u64,
+        mut notes: Notes,
+        updates_of_w: usize,
+        outcome: Outcome,
+    ) -> Result<Fitted> {
+        if outcome.stop_reason != StopReason::Interrupted {
+            // It ended by itself, at a state that no update changes any more: that is
+            // what it would be at every later moment.
+            let last = Snapshot {
+                factors: Factors {
+                    w: outcome.w,
+                    h: outcome.h,
+                },
+                lambda: outcome.lambda,
+                record: outcome.history.last().expect("the start is in it").clone(),
+            };
+            for moment in wanted(contender.followed) {
+                notes.snapshots.entry(*moment).or_insert(last.clone());
+            }
+        }
+        let measured = |(moment, snapshot): (&Moment, &Snapshot)| {
+            Ok((*moment, self.measure(snapshot, updates_of_w)?))
+        };
+        let moments: Result<_> = notes.snapshots.iter().map(measured).collect();
+        let stopped = notes.snapshots.remove(&Moment::Stopped);
+        let stopped = stopped.expect("a fit that was not interrupted reaches its stopping rule");
+        Ok(Fitted {
+            record: TrialRecord {
+                contender: contender.name.clone(),
+                start,
+                moments: moments?,
+                curve: notes.curve,
+            },
+            factors: stopped.factors,
+            lambda: stopped.lambda,
+            lambda_at_start: outcome.lambda_at_start,
+        })
+    }
+
+    fn measure(&self, snapshot: &Snapshot, updates_of_w: usize) -> Result<Measures> {
+        let Snapshot {
+            factors, record, ..
+        } = snapshot;
+        let Factors { w, h } = factors;
+        let recovery = match &self.dataset.truth {
+            // With fewer components than the truth has, each is compared with the
+            // true one it comes closest to; the SIR does not care which is which.
+            Some(truth) if w.ncols() < truth.w.ncols() => Some(recovery(w, h, &truth.w, &truth.h)?),
+            Some(truth) => Some(recovery(&truth.w, &truth.h, w, h)?),
+            None => None,
+        };
+        Ok(Measures {
+            iterations: record.iteration,
+            updates_of_w: updates_of_w * record.iteration,
+            seconds: record.seconds,
+            divergence: record.divergence,
+            objective: record.objective,
+            relative_error: self.unit_of_error * record.divergence,
+            paper_relative_error: paper_relative_error(&self.problem, factors),
+            sparsity_w: sparsity_w(w),
+            sparsity_h: sparsity_h(h),
+            sir_w: recovery.as_ref().map(|recovery| recovery.mean_w()),
+            sir_h: recovery.as_ref().map(|recovery| recovery.mean_h()),
+        })
+    }
+}
+
+/// The moments at which a contender is measured.
+fn wanted(followed: bool) -> &'static [Moment] {
+    if followed {
+        &Moment::ALL
+    } else {
+        &[Moment::Stopped]
+    }
+}
+
+/// A state that will be measured when the clock no longer runs.
+#[derive(Clone)]
+struct Snapshot {
+    factors: Factors,
+    lambda: Array2<f64>,
+    record: Record,
+}
+
+#[derive(Default)]
+struct Notes {
+    snapshots: BTreeMap<Moment, Snapshot>,
+    curve: Vec<CurvePoint>,
+    interrupted: bool,
+}
+
+/// Takes snapshots at the moments, and ends the run after the last one.
+struct Follower {
+    protocol: Protocol,
+    updates_of_w: usize,
+    followed: bool,
+    seconds: Option<f64>,
+    unit_of_error: f64,
+    watcher: Arc<dyn Watcher>,
+    notes: Arc<Mutex<Notes>>,
+}
+
+impl Follower {
+    fn has_come(&self, moment: Moment, record: &Record) -> bool {
+        let Protocol {
+            max_iterations,
+            tolerance,
+            ..
+        } = self.protocol;
+        let last = record.iteration >= max_iterations;
+        match moment {
+            Moment::Stopped => last || record.relative_change <= tolerance,
+            Moment::Iterations => last,
+            Moment::Work => self.updates_of_w * record.iteration >= self.protocol.work(),
+            Moment::Time => self.seconds.map_or(last, |limit| record.seconds >= limit),
+        }
+    }
+}
+
+impl Observer for Follower {
+    fn iterated(&mut self, record: &Record, state: &State) -> Signal {
+        let mut notes = self.notes.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.watcher.interrupted() {
+            notes.interrupted = true;
+            return Signal::Stop;
+        }
+        if self.followed && on_curve(record.iteration) && record.iteration <= self.protocol.work() {
+            notes.curve.push(CurvePoint {
+                iteration: record.iteration,
+                relative_error: self.unit_of_error * record.divergence,
+                objective: record.objective,
+                seconds: record.seconds,
+            });
+        }
+        if record.iteration == 0 {
+            return Signal::Continue;
+        }
+        let moments = wanted(self.followed);
+        for moment in moments {
+            if !notes.snapshots.contains_key(moment) && self.has_come(*moment, record) {
+                let snapshot = Snapshot {
+                    factors: state.factors.clone(),
+                    lambda: state.lambda.clone(),
+                    record: record.clone(),
+                };
+                notes.snapshots.insert(*moment, snapshot);
+            }
+        }
+        if notes.snapshots.len() == moments.len() {
+            Signal::Stop
+        } else {
+            Signal::Continue
+        }
+    }
+}
+
+/// Every iteration at first, then about thirty per doubling: as many as an eye can
+/// tell apart on a picture.
+fn on_curve(iteration: usize) -> bool {
+    let step = (iteration / 32).next_power_of_two().max(1);
+    iteration.is_multiple_of(step)
+}

@@ -1,0 +1,263 @@
+//! The page.
+
+use std::fmt::Write;
+
+use super::claims::table_1;
+use super::{Chapter, ExperimentReport};
+use crate::experiment::{
+    Comparison, Conclusion, Contender, DatasetResults, Measure, Moment, Protocol,
+};
+use crate::plot::{escape, short};
+use crate::report::page::{figure_element, head};
+
+/// Writes the page of an experiment.
+pub(super) fn page(report: &ExperimentReport<'_>) -> String {
+    let protocol = &report.results.protocol;
+    let mut page = head("altbi: the paper's experiments, repeated");
+    let _ = write!(
+        page,
+        "<header><h1>The paper's experiments, repeated</h1><p>{}</p></header>\n<nav>",
+        introduction(protocol)
+    );
+    for chapter in &report.chapters {
+        let dataset = &chapter.results.dataset;
+        let title = escape(&dataset.title);
+        let _ = write!(page, "<a href=\"#{}\">{title}</a>", dataset.name);
+    }
+    page.push_str("</nav>\n<section><h2>Mean SIR of W / H, in dB</h2>\n");
+    page.push_str(&overview(report));
+    page.push_str("</section>\n");
+    for chapter in &report.chapters {
+        page.push_str(&section(chapter, protocol, report.tests));
+    }
+    let _ = writeln!(
+        page,
+        "<p class=\"small\">altbi {}. Tables and figures lie beside this page as .csv and .svg.</p>\n</body></html>",
+        escape(&report.results.version)
+    );
+    page
+}
+
+fn introduction(protocol: &Protocol) -> String {
+    format!(
+        "KL divergence, ℓ1 penalty on W, {} random starts (the same for every method), at most {} \
+         iterations, tolerance {:e}, T = {}. MU: plain multiplicative updates. P-MU: with λ = 0.5. \
+         MU-T: T updates of W per update of H, as AltBi does, but λ = 0. Frozen λ: AltBi whose \
+         first λ is kept. Whether tuning λ does anything is decided by AltBi against the last two.",
+        protocol.runs, protocol.max_iterations, protocol.tolerance, protocol.bunch
+    )
+}
+
+/// One row per dataset and moment.
+fn overview(report: &ExperimentReport<'_>) -> String {
+    let mut table = String::from("<div class=\"wide\"><table class=\"numbers\"><tr><th></th>");
+    for contender in Contender::compared() {
+        let _ = write!(table, "<th>{}</th>", contender.label);
+    }
+    table.push_str("</tr>\n");
+    if report
+        .chapters
+        .iter()
+        .any(|chapter| table_1(&chapter.results.dataset.name, "mu").is_some())
+    {
+        table.push_str("<tr><td>the paper's Table 1 (A, stopping rule)</td>");
+        for contender in Contender::compared() {
+            let cell = table_1("a", &contender.name);
+            let cell = cell.map_or("–".into(), |[w, h]| format!("{w:.2} / {h:.2}"));
+            let _ = write!(table, "<td>{cell}</td>");
+        }
+        table.push_str("</tr>\n");
+    }
+    for moment in [Moment::Stopped, Moment::Work] {
+        for chapter in &report.chapters {
+            let results = chapter.results;
+            let mean = |name: &str, measure| results.spread(name, moment, measure);
+            if mean("altbi", Measure::SirW).is_none() {
+                continue;
+            }
+            let when = match moment {
+                Moment::Stopped => "stopping rule",
+                _ => "equal work",
+            };
+            let _ = write!(
+                table,
+                "<tr><td>{}, {when}</td>",
+                escape(&results.dataset.title)
+            );
+            for contender in Contender::compared() {
+                let number = |measure| {
+                    let spread = mean(&contender.name, measure);
+                    spread.map_or("–".into(), |spread| format!("{:.2}", spread.mean))
+                };
+                let (w, h) = (number(Measure::SirW), number(Measure::SirH));
+                let _ = write!(table, "<td>{w} / {h}</td>");
+            }
+            table.push_str("</tr>\n");
+        }
+    }
+    table + "</table></div>\n"
+}
+
+fn section(chapter: &Chapter<'_>, protocol: &Protocol, tests: usize) -> String {
+    let dataset = &chapter.results.dataset;
+    let [n, m] = dataset.shape;
+    let mut text = format!(
+        "<section id=\"{}\"><h1>{}</h1>\n<p>X is {n}×{m}, r = {}. {}</p>\n",
+        dataset.name,
+        escape(&dataset.title),
+        dataset.rank,
+        escape(&dataset.origin)
+    );
+    text.push_str("<h2>Beside the paper</h2><div class=\"wide\"><table><tr><th>The paper says</th><th>Found here, at the stopping rule</th></tr>\n");
+    for claim in &chapter.claims {
+        let (paper, found) = (escape(&claim.paper), escape(&claim.found));
+        let _ = writeln!(text, "<tr><td>{paper}</td><td>{found}</td></tr>");
+    }
+    text.push_str("</table></div>\n");
+    for moment in Moment::ALL {
+        text.push_str(&measures(chapter.results, moment, protocol));
+    }
+    text.push_str(&differences(chapter, protocol, tests));
+    text.push_str("</section>\n<main>\n");
+    for plotted in &chapter.figures {
+        // Names are unique within a dataset; on the page there are several.
+        let mut figure = plotted.figure.clone();
+        figure.name = format!("{}-{}", dataset.name, figure.name);
+        text.push_str(&figure_element(&figure));
+    }
+    text + "</main>\n"
+}
+
+/// Mean ± deviation of every measure, one row per contender.
+fn measures(results: &DatasetResults, moment: Moment, protocol: &Protocol) -> String {
+    let known = |measure: &&Measure| results.spread("altbi", moment, **measure).is_some();
+    let shown: Vec<&Measure> = Measure::ALL.iter().filter(known).collect();
+    let when = moment.describe(protocol);
+    let mut table = format!(
+        "<div class=\"wide\"><table class=\"numbers\"><caption>Mean ± standard deviation over starts, {when}</caption><tr><th></th>"
+    );
+    for measure in &shown {
+        let _ = write!(table, "<th>{measure}</th>");
+    }
+    table.push_str("</tr>\n");
+    for contender in Contender::compared() {
+        let class = if contender.name == "altbi" {
+            " class=\"own\""
+        } else {
+            ""
+        };
+        let _ = write!(table, "<tr{class}><td>{}</td>", contender.label);
+        for measure in &shown {
+            let cell = match results.spread(&contender.name, moment, **measure) {
+                Some(spread) => number(**measure, spread.mean, spread.deviation),
+                None => "–".into(),
+            };
+            let _ = write!(table, "<td>{cell}</td>");
+        }
+        table.push_str("</tr>\n");
+    }
+    table + "</table></div>\n"
+}
+
+fn number(measure: Measure, mean: f64, deviation: f64) -> String {
+    let (mean, deviation) = match measure {
+        Measure::SirW | Measure::SirH => (format!("{mean:.2}"), format!("{deviation:.2}")),
+        Measure::SparsityW | Measure::SparsityH => {
+            (format!("{mean:.1}"), format!("{deviation:.1}"))
+        }
+        Measure::Iterations => (format!("{mean:.0}"), format!("{deviation:.0}")),
+        Measure::Seconds => (format!("{mean:.2}"), format!("{deviation:.2}")),
+        _ => (short(mean), short(deviation)),
+    };
+    // One start has no deviation.
+    if deviation.contains("NaN") {
+        mean
+    } else {
+        format!("{mean} ± {deviation}")
+    }
+}
+
+/// AltBi minus each rival.
+fn differences(chapter: &Chapter<'_>, protocol: &Protocol, tests: usize) -> String {
+    let measures: Vec<Measure> = Comparison::MEASURES
+        .into_iter()
+        .filter(|measure| {
+            chapter
+                .comparisons
+                .iter()
+                .any(|one| one.measure == *measure)
+        })
+        .collect();
+    let mut table = String::from(
+        "<div class=\"wide\"><table class=\"numbers\"><caption>AltBi minus each other method, from \
+         the same starts: mean ± standard error (p)</caption><tr><th></th>",
+    );
+    for measure in &measures {
+        let name = match measure {
+            Measure::RelativeError => "relative error, decades".to_owned(),
+            other => other.to_string(),
+        };
+        let _ = write!(table, "<th>{name}</th>");
+    }
+    table.push_str("</tr>\n");
+    for moment in Moment::ALL {
+        for rival in Contender::compared() {
+            let cells: Vec<String> = measures
+                .iter()
+                .filter_map(|measure| {
+                    let one = chapter.comparisons.iter().find(|one| {
+                        one.moment == moment
+                            && one.rival.name == rival.name
+                            && one.measure == *measure
+                    });
+                    one.map(difference)
+                })
+                .collect();
+            if !cells.is_empty() {
+                let when = match moment {
+                    Moment::Stopped => "stopping rule",
+                    Moment::Iterations => "equal iterations",
+                    Moment::Work => "equal work",
+                    Moment::Time => "equal time",
+                };
+                let _ = write!(table, "<tr><td>{}, {when}</td>", rival.label);
+                table.push_str(&cells.concat());
+                table.push_str("</tr>\n");
+            }
+        }
+    }
+    let _ = write!(
+        table,
+        "</table></div>\n<p class=\"small\">p: Wilcoxon's signed-rank test over the {} starts, exact, \
+         two-sided, after Holm's correction for all {tests} tests on this page; below 0.05 the cell \
+         says better or worse. It speaks about starts on this one matrix, not about other \
+         matrices.</p>\n",
+        protocol.runs
+    );
+    table
+}
+
+fn difference(one: &Comparison) -> String {
+    let (mean, error) = (one.difference.mean, one.difference.standard_error);
+    let digits = if one.measure == Measure::RelativeError {
+        3
+    } else {
+        2
+    };
+    let error = if error.is_nan() {
+        String::new()
+    } else {
+        format!(" ± {error:.digits$}")
+    };
+    let p = if one.corrected_p < 0.001 {
+        "p < 0.001".into()
+    } else {
+        format!("p = {:.3}", one.corrected_p)
+    };
+    let (class, word) = match one.conclusion() {
+        Conclusion::Better => (" class=\"better\"", ", better"),
+        Conclusion::Worse => (" class=\"worse\"", ", worse"),
+        Conclusion::Undecided => ("", ""),
+    };
+    format!("<td{class}>{mean:+.digits$}{error} ({p}{word})</td>")
+}

@@ -1,0 +1,68 @@
+//! What pages have in common: one file that needs nothing but itself.
+
+use super::figures::Figure;
+use crate::plot::escape;
+use crate::plot::theme::themed;
+
+/// A picture with its heading and caption.
+pub(super) fn figure_element(figure: &Figure) -> String {
+    format!(
+        "<figure id=\"{}\"{}><h2>{}</h2>{}<figcaption>{}</figcaption></figure>\n",
+        figure.name,
+        if figure.wide { " class=\"row\"" } else { "" },
+        escape(&figure.title),
+        scalable(&themed(&figure.svg)),
+        escape(&figure.caption)
+    )
+}
+
+/// An SVG of fixed size made to fill its place.
+fn scalable(svg: &str) -> String {
+    svg.replacen(
+        "<svg ",
+        "<svg class=\"chart\" preserveAspectRatio=\"xMidYMid meet\" ",
+        1,
+    )
+}
+
+/// How a page begins, up to its body.
+pub(super) fn head(title: &str) -> String {
+    HEAD.replace("TITLE", &escape(title))
+}
+
+const HEAD: &str = r##"<!DOCTYPE html>
+<html lang="en"><head><meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<title>TITLE</title>
+<style>
+:root { --ink: #1f2933; --grid: #dde2e8; --ground: #ffffff; --card: #f4f6f8; --soft: #52606d; }
+@media (prefers-color-scheme: dark) {
+  :root { --ink: #e4e7eb; --grid: #3a4653; --ground: #161b21; --card: #212933; --soft: #9aa5b1; }
+}
+* { box-sizing: border-box; }
+body { margin: 0 auto; max-width: 1360px; padding: 1rem; background: var(--ground); color: var(--ink);
+  font: 16px/1.5 system-ui, sans-serif; }
+h1 { margin: 0; font-size: 1.6rem; } h2 { margin: 0 0 .4rem; font-size: 1.1rem; }
+header p, figcaption, .small { color: var(--soft); } .small { font-size: .8rem; overflow-wrap: anywhere; }
+.cards { display: grid; grid-template-columns: repeat(auto-fill, minmax(9.5rem, 1fr)); gap: .6rem; margin: 1rem 0; }
+.card { background: var(--card); border-radius: .5rem; padding: .5rem .8rem; }
+.card span { display: block; font-size: .8rem; color: var(--soft); }
+main { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(100%, 30rem), 1fr)); gap: 1.2rem; }
+figure { margin: 0; break-inside: avoid; } figcaption { font-size: .85rem; }
+svg.chart { width: 100%; height: auto; display: block; }
+.wide { overflow-x: auto; }
+table { border-collapse: collapse; font-size: .9rem; } th { text-align: left; font-weight: 600; }
+th, td { padding: .2rem .8rem .2rem 0; border-bottom: 1px solid var(--grid); overflow-wrap: anywhere; }
+section { margin-top: 1.5rem; }
+section > p { max-width: 62rem; }
+table.numbers th, table.numbers td { text-align: right; white-space: nowrap; }
+table.numbers th:first-child, table.numbers td:first-child { text-align: left; }
+table.numbers tr.own td { font-weight: 600; } caption { text-align: left; padding: .6rem 0 .2rem; font-weight: 600; }
+nav a { margin-right: 1rem; color: inherit; } figure.row { grid-column: 1 / -1; }
+.better { color: #00805c; } .worse { color: #c14f00; }
+@media (prefers-color-scheme: dark) { .better { color: #35c89c; } .worse { color: #f08a4b; } }
+pre { background: var(--card); padding: .6rem .8rem; border-radius: .5rem; overflow-x: auto; }
+@media print { body { max-width: none; } main { grid-template-columns: 1fr 1fr; } }
+</style></head><body>
+"##;
