@@ -4,9 +4,9 @@ use std::fmt::Write;
 use std::ops::Range;
 
 use plotters::coord::Shift;
-use plotters::coord::types::RangedCoordf64;
 use plotters::prelude::*;
 
+use super::axis::{Axis, even, logarithmic};
 use super::boxes::box_elements;
 use super::series::{Mark, Series};
 use super::text::{escape, short};
@@ -39,6 +39,9 @@ pub struct Chart {
     /// Name only the whole numbers from 1 to this one on the y axis.
     pub whole_y: Option<usize>,
 }
+
+/// Two axes, each with its own marks.
+type Axes = Cartesian2d<Axis, Axis>;
 
 /// Points per series that answer to a mouse.
 const HOVER_POINTS: usize = 80;
@@ -144,11 +147,7 @@ impl Chart {
                 y = (y.0.min(py), y.1.max(py));
             }
         }
-        let named_lines = |s: &Series| s.mark == Mark::Line && !s.name.is_empty();
-        if self.series.len() > 1 && self.series.iter().all(named_lines) {
-            // Room for the legend above.
-            y.1 += 0.09 * (self.series.len() + 1) as f64 * (y.1 - y.0);
-        }
+        y.1 = y.1.max(self.below_legend(x, y.0));
         if let Some(last) = self.whole_y {
             return (padded(x, 0.0), 0.9..last as f64 + 1.0);
         }
@@ -164,6 +163,45 @@ impl Chart {
         (padded(x, 0.0), padded(y, 0.05))
     }
 
+    /// How far up y must reach for the legend not to lie on a line: it takes the
+    /// right part of the upper edge.
+    fn below_legend(&self, x: (f64, f64), least: f64) -> f64 {
+        let named_lines = |s: &Series| s.mark == Mark::Line && !s.name.is_empty();
+        if self.series.len() < 2 || !self.series.iter().all(named_lines) {
+            return f64::NEG_INFINITY;
+        }
+        let (_, height) = self.size;
+        let share = (22.0 * self.series.len() as f64 + 20.0) / (f64::from(height) - 56.0);
+        let from = x.0 + 0.6 * (x.1 - x.0);
+        let points = self.series.iter().flat_map(|series| self.drawable(series));
+        let beside = points.filter(|(px, ..)| *px >= from).map(|(_, py, _)| py);
+        let highest = beside.fold(f64::NEG_INFINITY, f64::max);
+        (highest - share * least) / (1.0 - share)
+    }
+
+    /// Where x has marks.
+    fn x_marks(&self, x: &Range<f64>) -> Vec<f64> {
+        match &self.ticks {
+            Some(ticks) => {
+                let named = ticks
+                    .iter()
+                    .enumerate()
+                    .filter(|(_, name)| !name.is_empty());
+                named.map(|(place, _)| place as f64).collect()
+            }
+            None => even(x, 8),
+        }
+    }
+
+    /// Where y has marks.
+    fn y_marks(&self, y: &Range<f64>) -> Vec<f64> {
+        match (self.scale, self.whole_y) {
+            (_, Some(last)) => (1..=last).map(|whole| whole as f64).collect(),
+            (Scale::Linear, None) => even(y, 6),
+            (Scale::Logarithmic, None) => logarithmic(y, 6),
+        }
+    }
+
     fn draw(
         &self,
         area: &DrawingArea<SVGBackend, Shift>,
@@ -174,24 +212,17 @@ impl Chart {
             .margin_right(20)
             .x_label_area_size(40)
             .y_label_area_size(64)
-            .build_cartesian_2d(x, y.clone())?;
+            .build_cartesian_2d(
+                Axis::new(x.clone(), self.x_marks(&x)),
+                Axis::new(y.clone(), self.y_marks(&y)),
+            )?;
         let font = || ("sans-serif", 14).into_font().color(&INK);
-        let decades = y.end - y.start;
         let x_text = |x: &f64| match &self.ticks {
-            Some(ticks) => {
-                let whole = (x - x.round()).abs() < 1e-9 && *x >= -0.5;
-                let name = whole.then(|| ticks.get(x.round() as usize)).flatten();
-                name.cloned().unwrap_or_default()
-            }
+            Some(ticks) => ticks.get(x.round() as usize).cloned().unwrap_or_default(),
             None => short(*x),
         };
         let y_text = |y: &f64| match self.scale {
-            Scale::Linear => match self.whole_y {
-                Some(last) if y.fract() != 0.0 || *y < 1.0 || *y > last as f64 => String::new(),
-                _ => short(*y),
-            },
-            // Over several decades, only whole ones are named.
-            Scale::Logarithmic if decades > 1.5 && (y - y.round()).abs() > 1e-9 => String::new(),
+            Scale::Linear => short(*y),
             Scale::Logarithmic => short(10f64.powf(*y)),
         };
         let mut mesh = chart.configure_mesh();
@@ -206,8 +237,8 @@ impl Chart {
             .axis_desc_style(font())
             .x_desc(&self.x_label)
             .y_desc(&self.y_label)
-            .x_labels(if self.ticks.is_some() { 30 } else { 8 })
-            .y_labels(6)
+            .x_labels(100)
+            .y_labels(100)
             .x_label_formatter(&x_text)
             .y_label_formatter(&y_text)
             .draw()?;
@@ -238,7 +269,7 @@ impl Chart {
 
     fn draw_series<'a>(
         &'a self,
-        chart: &mut ChartContext<'a, SVGBackend<'_>, Cartesian2d<RangedCoordf64, RangedCoordf64>>,
+        chart: &mut ChartContext<'a, SVGBackend<'_>, Axes>,
         index: usize,
         data: &'a Series,
     ) -> Result<(), Box<dyn std::error::Error>> {
@@ -274,7 +305,7 @@ impl Chart {
     /// Invisible circles with titles, at points spread evenly over a series.
     fn hovers(
         &self,
-        chart: &ChartContext<'_, SVGBackend<'_>, Cartesian2d<RangedCoordf64, RangedCoordf64>>,
+        chart: &ChartContext<'_, SVGBackend<'_>, Axes>,
         series: &Series,
         hovers: &mut String,
     ) -> Result<(), std::fmt::Error> {

@@ -5,6 +5,7 @@
 //! decides about light and dark. Points of interest carry a `<title>`: browsers
 //! show its numbers on hover.
 
+mod axis;
 mod boxes;
 mod chart;
 mod heat_map;

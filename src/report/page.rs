@@ -56,7 +56,8 @@ table { border-collapse: collapse; font-size: .9rem; } th { text-align: left; fo
 th, td { padding: .2rem .8rem .2rem 0; border-bottom: 1px solid var(--grid); overflow-wrap: anywhere; }
 section { margin-top: 1.5rem; }
 section > p { max-width: 62rem; }
-table.numbers th, table.numbers td { text-align: right; white-space: nowrap; }
+table.numbers { font-size: .82rem; } table.numbers th, table.numbers td { text-align: right; vertical-align: bottom; }
+table.numbers td { white-space: nowrap; }
 table.numbers th:first-child, table.numbers td:first-child { text-align: left; }
 table.numbers tr.own td { font-weight: 600; } caption { text-align: left; padding: .6rem 0 .2rem; font-weight: 600; }
 nav a { margin-right: 1rem; color: inherit; } figure.row { grid-column: 1 / -1; }

@@ -262,7 +262,7 @@ fn response(results: &DatasetResults, measure: Measure, paper: &str) -> Plotted 
         Measure::RelativeError => Scale::Logarithmic,
         _ => Scale::Linear,
     };
-    let mut chart = Chart::new("P-MU by λ, between the others", &measure.to_string(), scale);
+    let mut chart = Chart::new("method, or λ of P-MU", &measure.to_string(), scale);
     let compared = Contender::compared();
     let own = |name: &str| compared.iter().find(|one| one.name == name);
     let mut shown: Vec<(String, String, usize)> = Vec::new();

@@ -7,7 +7,7 @@ use super::{Chapter, ExperimentReport};
 use crate::experiment::{
     Comparison, Conclusion, Contender, DatasetResults, Measure, Moment, Protocol,
 };
-use crate::plot::{escape, short};
+use crate::plot::escape;
 use crate::report::page::{figure_element, head};
 
 /// Writes the page of an experiment.
@@ -167,7 +167,7 @@ fn number(measure: Measure, mean: f64, deviation: f64) -> String {
         }
         Measure::Iterations => (format!("{mean:.0}"), format!("{deviation:.0}")),
         Measure::Seconds => (format!("{mean:.2}"), format!("{deviation:.2}")),
-        _ => (short(mean), short(deviation)),
+        _ => (three_digits(mean), three_digits(deviation)),
     };
     // One start has no deviation.
     if deviation.contains("NaN") {
@@ -175,6 +175,15 @@ fn number(measure: Measure, mean: f64, deviation: f64) -> String {
     } else {
         format!("{mean} ± {deviation}")
     }
+}
+
+/// A number for a crowded table.
+fn three_digits(value: f64) -> String {
+    if value != 0.0 && !(0.01..1e4).contains(&value.abs()) {
+        return format!("{value:.2e}");
+    }
+    let digits = (2.0 - value.abs().max(1e-9).log10().floor()).clamp(0.0, 4.0) as usize;
+    format!("{value:.digits$}")
 }
 
 /// AltBi minus each rival.
