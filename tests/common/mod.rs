@@ -2,6 +2,8 @@
 
 #![allow(dead_code, reason = "each test file uses its own part of this")]
 
+pub mod mat;
+
 use altbi::{Error, Precision, Problem, ToMatrix};
 use burn::tensor::Tensor;
 use ndarray::Array2;
