@@ -16,7 +16,7 @@ use altbi::experiment::{
     Progress, Protocol, Results, Size, TrialRecord, Unwatched, Watcher, comparisons,
 };
 use altbi::metrics::recovery;
-use altbi::{AltBiConfig, Error, Method};
+use altbi::{AltBiConfig, Error, Initial, Method};
 use common::mat::{mat_file, mat_matrix};
 use ndarray::{Array2, Axis};
 
@@ -112,6 +112,7 @@ fn fits_are_those_of_the_solver_at_each_moment() {
             }
             let mut config = AltBiConfig::new(4)
                 .with_method(contender.method)
+                .with_initial(Initial::Uniform)
                 .with_seed(2)
                 .with_tolerance(tolerance)
                 .with_max_iterations(iterations);

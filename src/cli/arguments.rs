@@ -225,7 +225,7 @@ names!(
 );
 names!(
     /// `--init`.
-    InitialName for Initial { Random, Nndsvd, Nndsvda }
+    InitialName for Initial { Random, Uniform, Nndsvd, Nndsvda }
 );
 names!(
     /// `--dtype`.

@@ -10,7 +10,7 @@ use super::{Contender, Dataset, Measures, Moment, Protocol, Watcher};
 use crate::config::AltBiConfig;
 use crate::divergence::Beta;
 use crate::error::{Error, Result};
-use crate::factors::Factors;
+use crate::factors::{Factors, Initial};
 use crate::metrics::{paper_relative_error, recovery, relative_error, sparsity_h, sparsity_w};
 use crate::numerics::Precision;
 use crate::penalty::L1;
@@ -89,6 +89,7 @@ impl<'a> Prepared<'a> {
         let mut config = AltBiConfig::new(self.dataset.rank)
             .with_method(contender.method)
             .with_bunch(protocol.bunch)
+            .with_initial(Initial::Uniform)
             .with_seed(start)
             .with_tolerance(0.0)
             .with_max_iterations(PATIENCE * protocol.max_iterations)

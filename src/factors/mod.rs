@@ -23,9 +23,11 @@ use crate::problem::Problem;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Initial {
-    /// Uniform random on (0, 1): the paper's.
+    /// Uniform random on (0, 1), W then scaled so that W H has the mean of X.
     #[default]
     Random,
+    /// Uniform random on (0, 1) and nothing else: the paper's.
+    Uniform,
     /// From the singular vectors of X, zeros kept: sparse, but multiplicative
     /// updates never leave a zero.
     Nndsvd,
@@ -58,10 +60,10 @@ pub struct GivenFactors {
 impl Factors {
     /// The start of a run: drawn or computed, except where given.
     ///
-    /// A random W is scaled so that W H has the mean of X: from the paper's start,
-    /// data in small units would look converged at once, because the stopping rule
-    /// measures against the error at the start. (The paper's benchmarks have about
-    /// that scale anyway.)
+    /// A random W is scaled so that W H has the mean of X: from the paper's start
+    /// ([`Initial::Uniform`]), data in small units would look converged at once,
+    /// because the stopping rule measures against the error at the start. (The
+    /// paper's benchmarks have about that scale anyway.)
     ///
     /// # Errors
     /// [`Error::Rank`] for a rank outside 1 … min(n, m); [`Error::TooSmall`] for a
@@ -94,7 +96,7 @@ impl Factors {
         let mut generator = ChaCha8Rng::seed_from_u64(seed);
         // Both are made even if one is given: H does not depend on W's origin.
         let (w, h) = match initial {
-            Initial::Random => {
+            Initial::Random | Initial::Uniform => {
                 let w = uniform(&mut generator, n, rank);
                 (w, uniform(&mut generator, rank, m))
             }
@@ -105,7 +107,7 @@ impl Factors {
         let w = match (&given.w, initial) {
             (Some(w), _) => w.clone(),
             (None, Initial::Random) => scaled_to_mean(w, h, problem.mean()),
-            (None, Initial::Nndsvd | Initial::Nndsvda) => w,
+            (None, Initial::Uniform | Initial::Nndsvd | Initial::Nndsvda) => w,
         };
         Ok(Self {
             h: problem.matrix("H", h, [rank, m])?,
@@ -154,6 +156,13 @@ mod tests {
         let c = start(7, given);
         assert_eq!(c.w, Array2::<f64>::ones((5, 2)));
         assert_eq!(c.h, a.h);
+        let paper =
+            Factors::start(&problem, 2, Initial::Uniform, 7, &GivenFactors::default()).unwrap();
+        // The same numbers but for the scale of W.
+        let scale = a.w[[0, 0]] / paper.w[[0, 0]];
+        assert!(scale != 1.0 && paper.w.iter().all(|w| *w > 0.0 && *w < 1.0));
+        let close = |(a, b): (&f64, &f64)| (a - scale * b).abs() < 1e-12;
+        assert!(a.w.iter().zip(&paper.w).all(close) && a.h == paper.h);
     }
 
     #[test]

@@ -88,6 +88,11 @@ mod tests {
         };
         assert_eq!(values(-1.1..0.4), [0.1, 0.2, 0.5, 1.0, 2.0]);
         let close = values(0.31..0.39);
-        assert!(close.len() > 2 && close.iter().all(|mark| (100.0 * mark).fract() == 0.0));
+        assert!(
+            close.len() > 2
+                && close
+                    .iter()
+                    .all(|mark| (100.0 * mark - (100.0 * mark).round()).abs() < 1e-6)
+        );
     }
 }
