@@ -93,9 +93,9 @@ fn fits_are_those_of_the_solver_at_each_moment() {
     let datasets = small(&[BenchmarkName::A]);
     let x = datasets[0].x.clone();
     let truth = datasets[0].truth.clone().unwrap();
-    let archive = Archive::open(&parent.path().join("e"), &protocol, &datasets).unwrap();
-    let campaign = Campaign::new(&archive, datasets, protocol.clone());
-    let ending = campaign.run(1, Arc::new(Unwatched)).unwrap();
+    let campaign = Campaign::new(&datasets, protocol).unwrap();
+    let archive = Archive::open(&parent.path().join("e"), &campaign).unwrap();
+    let ending = campaign.run(&archive, 1, Arc::new(Unwatched)).unwrap();
     assert_eq!(ending, CampaignEnding::Complete);
     let results = Results::read(archive.path()).unwrap();
     let found = &results.datasets[0];
@@ -154,12 +154,13 @@ fn fits_are_those_of_the_solver_at_each_moment() {
 #[test]
 fn threads_change_nothing_and_more_starts_join_those_that_are_there() {
     let parent = tempfile::tempdir().unwrap();
-    let datasets = || small(&[BenchmarkName::A, BenchmarkName::D]);
+    let datasets = small(&[BenchmarkName::A, BenchmarkName::D]);
     let run = |name: &str, runs: usize, threads: usize| {
         let path = parent.path().join(name);
-        let archive = Archive::open(&path, &protocol(runs), &datasets()).unwrap();
-        Campaign::new(&archive, datasets(), protocol(runs))
-            .run(threads, Arc::new(Unwatched))
+        let campaign = Campaign::new(&datasets, protocol(runs)).unwrap();
+        let archive = Archive::open(&path, &campaign).unwrap();
+        campaign
+            .run(&archive, threads, Arc::new(Unwatched))
             .unwrap();
         Results::read(&path).unwrap()
     };
@@ -206,16 +207,16 @@ impl Watcher for Impatient {
 fn an_interrupted_experiment_goes_on_with_what_is_missing() {
     let parent = tempfile::tempdir().unwrap();
     let path = parent.path().join("e");
-    let datasets = || small(&[BenchmarkName::B]);
+    let datasets = small(&[BenchmarkName::B]);
+    let campaign = Campaign::new(&datasets, protocol(2)).unwrap();
     let (mut calls, mut done) = (0, 0);
     loop {
-        let archive = Archive::open(&path, &protocol(2), &datasets()).unwrap();
+        let archive = Archive::open(&path, &campaign).unwrap();
         let watcher = Impatient {
             left: AtomicUsize::new(5),
         };
-        let campaign = Campaign::new(&archive, datasets(), protocol(2));
         calls += 1;
-        if campaign.run(1, Arc::new(watcher)).unwrap() == CampaignEnding::Complete {
+        if campaign.run(&archive, 1, Arc::new(watcher)).unwrap() == CampaignEnding::Complete {
             break;
         }
         done += 5;
@@ -226,15 +227,51 @@ fn an_interrupted_experiment_goes_on_with_what_is_missing() {
     }
     // 28 fits, 5 in each call.
     assert_eq!(calls, 6);
-    // A torn record is as good as none.
-    let torn = path.join("b/start-02/mu.json");
-    let whole: TrialRecord = serde_json::from_slice(&std::fs::read(&torn).unwrap()).unwrap();
-    std::fs::write(&torn, "{\"contender\":").unwrap();
-    let archive = Archive::open(&path, &protocol(2), &datasets()).unwrap();
-    let campaign = Campaign::new(&archive, datasets(), protocol(2));
-    campaign.run(2, Arc::new(Unwatched)).unwrap();
-    let again = serde_json::from_slice(&std::fs::read(&torn).unwrap()).unwrap();
-    assert_eq!(timeless(&whole), timeless(&again));
+    // A torn record is as good as none, and so is one without its matrices, or one that
+    // says less than it should: these are done again, and no others.
+    let before = fits(&path);
+    let at = |name: &str| path.join("b/start-02").join(name);
+    let record = |name: &str| -> TrialRecord {
+        serde_json::from_slice(&std::fs::read(at(name)).unwrap()).unwrap()
+    };
+    let whole = ["mu.json", "p-mu-0.3.json", "altbi.json", "frozen.json"].map(&record);
+    std::fs::write(at("mu.json"), "{\"contender\":").unwrap();
+    let mut less = record("p-mu-0.3.json");
+    less.moments.clear();
+    std::fs::write(at("p-mu-0.3.json"), serde_json::to_vec(&less).unwrap()).unwrap();
+    assert!(matches!(
+        Results::read(&path),
+        Err(Error::ConfigFile { .. })
+    ));
+    std::fs::remove_file(at("altbi_lambda.npy")).unwrap();
+    std::fs::copy(path.join("b/start-01/frozen.json"), at("frozen.json")).unwrap();
+    let archive = Archive::open(&path, &campaign).unwrap();
+    campaign.run(&archive, 2, Arc::new(Unwatched)).unwrap();
+    let again = ["mu.json", "p-mu-0.3.json", "altbi.json", "frozen.json"].map(&record);
+    for (whole, again) in whole.iter().zip(&again) {
+        assert_eq!(timeless(whole), timeless(again));
+    }
+    let after = fits(&path);
+    let same = before
+        .iter()
+        .filter(|(file, bytes)| after[*file] == **bytes);
+    let records = same.filter(|(file, _)| file.extension().unwrap() == "json");
+    assert!(records.count() >= 24);
+    // Damage that a report finds is named, not a panic.
+    let main = path.join("experiment.json");
+    let text = std::fs::read_to_string(&main).unwrap();
+    for runs in ["\"runs\":0", "\"runs\":18446744073709551615"] {
+        std::fs::write(&main, text.replace("\"runs\":2", runs)).unwrap();
+        assert!(matches!(
+            Results::read(&path),
+            Err(Error::ConfigFile { .. })
+        ));
+    }
+    std::fs::write(&main, &text).unwrap();
+    std::fs::copy(at("mu_W.npy"), path.join("b/truth_H.npy")).unwrap();
+    let results = Results::read(&path).unwrap();
+    let refused = altbi::report::ExperimentReport::new(&results);
+    assert!(matches!(refused.err(), Some(Error::Shape { .. })));
 }
 
 #[test]
@@ -285,10 +322,11 @@ fn statistics_are_those_of_the_fits() {
         assert!((deviation - variance.sqrt()).abs() <= 1e-9 * plain.abs());
         checked += 1;
     }
-    assert_eq!(checked, 10 * (5 * 4 + 9));
+    assert_eq!(checked, 13 * (5 * 4 + 9));
     let results = Results::read(&out).unwrap();
     let all = comparisons(&results);
-    assert_eq!(all.len(), 4 * 4 * 3);
+    // Four rivals, at equal work only the two whose iterations differ; three measures.
+    assert_eq!(all.len(), (3 * 4 + 2) * 3);
     let mut p: Vec<f64> = all.iter().map(|one| one.difference.p).collect();
     for one in &all {
         let ours = values("altbi", one.moment.name(), one.measure.name());
@@ -344,6 +382,7 @@ fn the_report_holds_every_table_and_figure() {
             "error_iteration",
             "objective_iteration",
             "error_work",
+            "error_time",
             "sir_w_stopped",
             "sir_h_stopped",
             "sir_w_work",
@@ -429,20 +468,35 @@ fn what_is_not_this_experiment_is_not_touched() {
         &["reproduce", "a", "--runs", "1", "--out", &out],
         "another experiment",
     );
-    let other = Protocol {
-        bunch: 8,
-        ..Protocol::default()
-    };
-    let found = Archive::open(Path::new(&out), &other, &small(&[BenchmarkName::A]));
-    assert!(matches!(found, Err(Error::OtherExperiment { .. })));
+    let datasets = small(&[BenchmarkName::A]);
+    for other in [
+        Protocol {
+            bunch: 8,
+            ..Protocol::default()
+        },
+        Protocol {
+            initial: Initial::Random,
+            ..Protocol::default()
+        },
+    ] {
+        let campaign = Campaign::new(&datasets, other).unwrap();
+        let found = Archive::open(Path::new(&out), &campaign);
+        assert!(matches!(found, Err(Error::OtherExperiment { .. })));
+    }
+    // Fits whose dataset nothing vouches for are not taken over.
+    let vouching = Path::new(&out).join("a/dataset.json");
+    let record = std::fs::read(&vouching).unwrap();
+    std::fs::remove_file(&vouching).unwrap();
+    refused(&[&base[..], &["--out", &out]].concat(), "dataset.json");
+    std::fs::write(&vouching, record).unwrap();
     assert_eq!(fits(Path::new(&out)), before);
     // While one writes here, another keeps out.
-    let datasets = small(&[BenchmarkName::A]);
     let one_run = Protocol {
         runs: 1,
         ..Protocol::default()
     };
-    let archive = Archive::open(Path::new(&out), &one_run, &datasets).unwrap();
+    let campaign = Campaign::new(&datasets, one_run).unwrap();
+    let archive = Archive::open(Path::new(&out), &campaign).unwrap();
     refused(&[&base[..], &["--out", &out]].concat(), "another run");
     drop(archive);
     stdout(&run(&["--out", &out]));
@@ -514,6 +568,7 @@ fn an_interrupt_keeps_what_is_finished() {
         .spawn()
         .unwrap();
     while !out.join("d/start-01/altbi.json").exists() {
+        assert!(child.try_wait().unwrap().is_none(), "it ended too soon");
         std::thread::sleep(std::time::Duration::from_millis(2));
     }
     let signal = Command::new("kill")
@@ -595,7 +650,25 @@ fn published_data_is_taken_where_it_is() {
     assert_eq!(d.x.dim(), (40, 3025));
     assert!(d.origin.contains("USGS"));
 
-    published_folder(folder.path(), &a.x, 3);
+    // Data that cannot be factorised is refused before anything is written.
+    let mut broken = a.x.clone();
+    broken[[3, 4]] = -1.0;
+    published_folder(folder.path(), &broken, 3);
+    let out = folder.path().join("broken");
+    let data = folder.path().to_str().unwrap();
+    let words = "row 3, column 4";
+    refused(
+        &[
+            "reproduce",
+            "a",
+            "--data",
+            data,
+            "--out",
+            out.to_str().unwrap(),
+        ],
+        words,
+    );
+    assert!(!out.exists());
     let few = published::published_d(folder.path(), 6, 5, 0);
     assert!(matches!(
         few,
@@ -606,7 +679,6 @@ fn published_data_is_taken_where_it_is() {
         })
     ));
     let out = folder.path().join("made");
-    let data = folder.path().to_str().unwrap();
     let arguments = [
         "generate",
         "c",
@@ -627,9 +699,9 @@ fn fewer_components_than_the_truth_are_compared_with_those_they_come_closest_to(
     let datasets = Dataset::all_of(BenchmarkName::A, Size::Full, 0, Some(folder.path())).unwrap();
     let datasets = vec![datasets[1].clone()];
     let out = folder.path().join("e");
-    let archive = Archive::open(&out, &protocol(1), &datasets).unwrap();
-    let campaign = Campaign::new(&archive, datasets, protocol(1));
-    campaign.run(0, Arc::new(Unwatched)).unwrap();
+    let campaign = Campaign::new(&datasets, protocol(1)).unwrap();
+    let archive = Archive::open(&out, &campaign).unwrap();
+    campaign.run(&archive, 0, Arc::new(Unwatched)).unwrap();
     let results = Results::read(&out).unwrap();
     let found = &results.datasets[0];
     let factors = found.factors("mu", 1).unwrap();

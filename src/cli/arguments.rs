@@ -8,6 +8,7 @@ use altbi::data::{
     Detect, Source, Table, TableOptions, fingerprint, read_matrix, text_fingerprint,
 };
 use altbi::device::Device;
+use altbi::experiment::{BenchmarkName, Size};
 use altbi::{
     Beta, EngineChoice, Error, Exponent, Initial, LambdaStep, Method, Mode, Normalization,
     Precision, Problem, Result, divergence, penalty,
@@ -188,7 +189,7 @@ pub fn word(value: &impl ValueEnum) -> String {
 macro_rules! names {
     ($(#[$doc:meta])* $name:ident for $target:ident { $($variant:ident $(= $text:literal)?),+ $(,)? }) => {
         $(#[$doc])*
-        #[derive(Debug, Clone, Copy, ValueEnum)]
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
         pub enum $name {
             $($(#[value(name = $text)])? #[allow(missing_docs, reason = "as in the library")] $variant,)+
         }
@@ -222,6 +223,14 @@ names!(
 names!(
     /// `--normalize`.
     NormalizationName for Normalization { None, HRows }
+);
+names!(
+    /// A benchmark.
+    BenchmarkWord for BenchmarkName { A, B, C, D, Poisson }
+);
+names!(
+    /// `--size`.
+    SizeName for Size { Full, Small }
 );
 names!(
     /// `--init`.

@@ -1,12 +1,13 @@
 //! Checkpoints on the way, and an orderly end on Ctrl-C.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use altbi::report::RunFolder;
 use altbi::{Checkpoint, Error, Observer, Record, Result, Signal, State};
 use ndarray::Array2;
+use parking_lot::{Mutex, MutexGuard};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::flag::{register, register_conditional_shutdown};
 
@@ -33,11 +34,6 @@ pub struct Aftermath {
     pub folder_made: bool,
     /// The error that ended the run, if writing failed.
     pub error: Option<Error>,
-}
-
-/// What a mutex holds; what a panic left behind in it is as good as before.
-pub fn held<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Writes checkpoints into the run folder, which it makes with the first.
@@ -99,7 +95,7 @@ impl Checkpoints {
     }
 
     fn note(&self) -> MutexGuard<'_, Aftermath> {
-        held(&self.aftermath)
+        self.aftermath.lock()
     }
 
     fn is_due(&self, iteration: usize) -> bool {

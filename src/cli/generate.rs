@@ -1,16 +1,15 @@
 //! `altbi generate`: benchmark data whose true factors are known.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use altbi::data::published::{published_c, published_d};
-use altbi::data::{
-    Benchmark, MAP_SIDE, benchmark_a, benchmark_b, benchmark_c, benchmark_d, poisson, write_npy,
-};
-use altbi::{Error, Result};
-use clap::{Args, ValueEnum};
+use altbi::data::write_npy;
+use altbi::experiment::{BenchmarkName, Dataset, Size};
+use altbi::{Error, Factors, Result};
+use clap::Args;
+use ndarray::Array2;
 
 use super::Ending;
-use super::arguments::word;
+use super::arguments::{BenchmarkWord, word};
 use super::output::say;
 
 /// Arguments of `generate`.
@@ -22,7 +21,7 @@ The folder holds X.npy and the factors it was made of, W.npy and H.npy.")]
 pub struct GenerateArguments {
     /// a: clipped normal W; b: clipped sinusoids; c: spectra; d: hyperspectral image;
     /// poisson: counts of a
-    benchmark: BenchmarkName,
+    benchmark: BenchmarkWord,
     /// A folder with the data that the paper's authors published (.mat): c and d are
     /// made of their signals
     #[arg(long, value_name = "DIR")]
@@ -35,18 +34,6 @@ pub struct GenerateArguments {
     out: Option<PathBuf>,
 }
 
-#[derive(Debug, Clone, Copy, ValueEnum)]
-enum BenchmarkName {
-    A,
-    B,
-    C,
-    D,
-    Poisson,
-}
-
-/// Mean count of the Poisson data, roughly: ten times benchmark A.
-const POISSON_SCALE: f64 = 10.0;
-
 /// Writes the data.
 pub fn generate(arguments: &GenerateArguments) -> Result<Ending> {
     let seed = arguments.seed;
@@ -57,31 +44,19 @@ pub fn generate(arguments: &GenerateArguments) -> Result<Ending> {
     if folder.symlink_metadata().is_ok() {
         return Err(Error::RunFolderExists { path: folder });
     }
+    let benchmark = BenchmarkName::from(arguments.benchmark);
     let published = arguments.data.as_deref();
-    let Benchmark { x, w, h } = match (arguments.benchmark, published) {
-        (BenchmarkName::C, Some(folder)) => published_c(folder, 50, 5, seed)?,
-        (BenchmarkName::D, Some(folder)) => published_d(folder, MAP_SIDE, 5, seed)?,
-        (_, Some(_)) => {
-            return Err(Error::Conflict {
-                first: "--data",
-                second: "a benchmark other than c and d",
-                reason: "only these are made of published signals; the authors' A and B are \
-                         matrices, which altbi fit reads",
-            });
-        }
-        (BenchmarkName::A, None) => benchmark_a(1000, 50, 4, seed),
-        (BenchmarkName::B, None) => benchmark_b(1000, 50, 4, seed),
-        (BenchmarkName::C, None) => benchmark_c(1000, 50, 5, seed),
-        (BenchmarkName::D, None) => benchmark_d(224, MAP_SIDE, 5, seed),
-        (BenchmarkName::Poisson, None) => poisson(1000, 50, 4, POISSON_SCALE, seed),
-    };
-    std::fs::create_dir_all(&folder).map_err(|source| Error::Write {
-        path: folder.clone(),
-        source,
-    })?;
-    for (name, matrix) in [("X.npy", &x), ("W.npy", &w), ("H.npy", &h)] {
-        write_npy(&folder.join(name), matrix)?;
+    if published.is_some() && !matches!(benchmark, BenchmarkName::C | BenchmarkName::D) {
+        return Err(Error::Conflict {
+            first: "--data",
+            second: "a benchmark other than c and d",
+            reason: "only these are made of published signals; the authors' A and B are matrices, \
+                     which altbi fit reads",
+        });
     }
+    let dataset = Dataset::all_of(benchmark, Size::Full, seed, published)?.swap_remove(0);
+    let (x, Factors { w, h }) = (dataset.x, dataset.truth.expect("made of known factors"));
+    write(&folder, &[("X.npy", &x), ("W.npy", &w), ("H.npy", &h)])?;
     say(format!(
         "X ({}×{}) and its {} components written to {}",
         x.nrows(),
@@ -90,4 +65,27 @@ pub fn generate(arguments: &GenerateArguments) -> Result<Ending> {
         folder.display()
     ));
     Ok(Ending::Done)
+}
+
+/// All files or none: written aside, then the folder gets its name.
+fn write(folder: &Path, matrices: &[(&str, &Array2<f64>)]) -> Result<()> {
+    let failed = |source| Error::Write {
+        path: folder.into(),
+        source,
+    };
+    let parent = match folder.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    };
+    std::fs::create_dir_all(parent).map_err(failed)?;
+    let aside = tempfile::Builder::new()
+        .prefix(".altbi-")
+        .tempdir_in(parent)
+        .map_err(failed)?;
+    let new = aside.path().join("new");
+    std::fs::create_dir(&new).map_err(failed)?;
+    for (name, matrix) in matrices {
+        write_npy(&new.join(name), matrix)?;
+    }
+    std::fs::rename(&new, folder).map_err(failed)
 }

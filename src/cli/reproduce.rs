@@ -2,21 +2,23 @@
 
 use std::io::IsTerminal;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use altbi::experiment::{
     Archive, BenchmarkName, Campaign, CampaignEnding, Contender, Dataset, DatasetResults, Measure,
-    Moment, Progress, Protocol, Results, Size, Watcher,
+    Moment, Progress, Protocol, Results, Watcher,
 };
 use altbi::report::{ExperimentReport, shell_quoted};
 use altbi::{Error, Result};
 use clap::{Args, ValueEnum};
 use indicatif::{ProgressBar, ProgressStyle};
+use parking_lot::Mutex;
 
 use super::Ending;
-use super::checkpoints::{held, interruption};
+use super::arguments::SizeName;
+use super::checkpoints::interruption;
 use super::output::{complain, json, say};
 
 /// Arguments of `reproduce`.
@@ -26,7 +28,8 @@ use super::output::{complain, json, say};
   altbi reproduce all --data published   everything, with the authors' files in that folder
 
 The folder holds report.html, tables, figures, and one small file per fit. The same
-command goes on after an interruption; more starts or benchmarks join those that are there.")]
+command goes on after an interruption. Fits that are there are not repeated when more starts
+or benchmarks are asked for; the report is about those of the last command.")]
 pub struct ReproduceArguments {
     /// a, b, c, d: the paper's benchmarks; poisson: counts of a; all: a to d
     #[arg(default_value = "all", hide_default_value = true)]
@@ -68,12 +71,6 @@ enum BenchmarkArgument {
     All,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum SizeName {
-    Full,
-    Small,
-}
-
 /// Runs what is missing, and writes the report.
 pub fn reproduce(arguments: &ReproduceArguments) -> Result<Ending> {
     check(arguments)?;
@@ -90,10 +87,7 @@ pub fn reproduce(arguments: &ReproduceArguments) -> Result<Ending> {
             BenchmarkName::D,
         ],
     };
-    let size = match arguments.size {
-        SizeName::Full => Size::Full,
-        SizeName::Small => Size::Small,
-    };
+    let size = arguments.size.into();
     let mut datasets = Vec::new();
     for name in names {
         let published = arguments.data.as_deref();
@@ -104,10 +98,10 @@ pub fn reproduce(arguments: &ReproduceArguments) -> Result<Ending> {
         ..Protocol::default()
     };
     let silent = arguments.quiet || arguments.json;
-    let archive = Archive::open(&arguments.out, &protocol, &datasets)?;
-    let campaign = Campaign::new(&archive, datasets, protocol);
+    let campaign = Campaign::new(&datasets, protocol)?;
     let show = Arc::new(Show::new(silent));
-    let ending = campaign.run(arguments.threads, show.clone());
+    let archive = Archive::open(&arguments.out, &campaign)?;
+    let ending = campaign.run(&archive, arguments.threads, show.clone());
     show.clear();
     if ending? == CampaignEnding::Interrupted {
         complain(format!(
@@ -128,30 +122,13 @@ pub fn reproduce(arguments: &ReproduceArguments) -> Result<Ending> {
 }
 
 fn check(arguments: &ReproduceArguments) -> Result<()> {
-    let range = |ok: bool, setting, value: usize, range| {
-        if ok {
-            Ok(())
-        } else {
-            Err(Error::Setting {
-                setting,
-                value: value as f64,
-                range,
-            })
-        }
-    };
-    let (runs, threads) = (arguments.runs, arguments.threads);
-    range(
-        (1..=1000).contains(&runs),
-        "the number of starts",
-        runs,
-        "between 1 and 1000",
-    )?;
-    range(
-        threads <= 1024,
-        "the number of threads",
-        threads,
-        "at most 1024",
-    )?;
+    if arguments.threads > 1024 {
+        return Err(Error::Setting {
+            setting: "the number of threads",
+            value: arguments.threads as f64,
+            range: "at most 1024",
+        });
+    }
     if arguments.size == SizeName::Small && arguments.data.is_some() {
         return Err(Error::Conflict {
             first: "--size small",
@@ -276,7 +253,7 @@ impl Watcher for Show {
             }
             bar.set_message(text);
         } else if !self.silent && !progress.found {
-            let mut last = held(&self.last);
+            let mut last = self.last.lock();
             if last.elapsed() >= INTERVAL {
                 *last = Instant::now();
                 complain(format!("{text} ({:.0} % of the work)", 100.0 * share));

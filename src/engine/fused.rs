@@ -1,7 +1,6 @@
 //! The fused engine: updates of either factor, all rows, all cores.
 
-use std::sync::{Mutex, PoisonError};
-
+use parking_lot::Mutex;
 use pulp::Arch;
 use rayon::prelude::*;
 
@@ -184,8 +183,7 @@ impl<T: Real> Share<'_, T> {
             };
             // Each thread has its own; none ever waits.
             let thread = rayon::current_thread_index().unwrap_or(0) % self.scratch.len();
-            let scratch = self.scratch[thread].lock();
-            let mut scratch = scratch.unwrap_or_else(PoisonError::into_inner);
+            let mut scratch = self.scratch[thread].lock();
             Arch::new().dispatch(Task {
                 shared,
                 rows,

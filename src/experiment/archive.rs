@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! experiment.json               the protocol, and which datasets there are
+//! experiment.lock               claimed by whoever writes
 //! DATASET/dataset.json          what it is
 //! DATASET/truth_W.npy, truth_H.npy
 //! DATASET/start-07/CONTENDER.json
@@ -10,20 +11,28 @@
 //! ```
 
 use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::trial::Fitted;
-use super::{Contender, Dataset, Layout, Protocol, TrialRecord};
+use super::{Campaign, Contender, Dataset, Layout, Protocol, TrialRecord};
 use crate::config::Method;
-use crate::data::{fingerprint, write_npy, write_whole};
+use crate::data::{fingerprint, folder_of, write_npy, write_whole};
 use crate::error::{Error, Result};
+use crate::factors::Factors;
 use crate::metrics::{sparsity_h, sparsity_w};
 
 /// The file that makes a folder an experiment's.
-const MAIN: &str = "experiment.json";
+pub(super) const MAIN: &str = "experiment.json";
+/// The file that is claimed; it is never replaced, unlike the other.
+const LOCK: &str = "experiment.lock";
+
+/// Raised when fits of an earlier altbi must not be mixed with new ones: because what is
+/// kept of them changed, or because the same fit would come out differently.
+const FORMAT: u32 = 1;
 
 /// What is remembered of a [`Dataset`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -48,7 +57,7 @@ pub struct DatasetRecord {
 
 impl From<&Dataset> for DatasetRecord {
     fn from(dataset: &Dataset) -> Self {
-        let sparsity = |truth: &super::Truth| [sparsity_w(&truth.w), sparsity_h(&truth.h)];
+        let sparsity = |truth: &Factors| [sparsity_w(&truth.w), sparsity_h(&truth.h)];
         Self {
             name: dataset.name.clone(),
             title: dataset.title.clone(),
@@ -65,6 +74,7 @@ impl From<&Dataset> for DatasetRecord {
 /// `experiment.json`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Contents {
+    format: u32,
     pub(super) protocol: Protocol,
     pub(super) datasets: Vec<String>,
     /// The version of altbi that wrote it last.
@@ -80,14 +90,31 @@ pub struct Archive {
 }
 
 impl Archive {
-    /// Opens a folder for an experiment, or makes it. Fits that are there are kept, so
-    /// more starts or datasets can join them, if data and protocol are the same.
+    /// Opens a folder for a campaign, or makes it. Fits that are there are kept, so more
+    /// starts or datasets can join them, if data and protocol are the same.
     ///
     /// # Errors
     /// [`Error::NotAnExperiment`] and [`Error::OtherExperiment`] for what must not be
-    /// written to; [`Error::Busy`]; [`Error::Write`].
-    pub fn open(path: &Path, protocol: &Protocol, datasets: &[Dataset]) -> Result<Self> {
-        check(path, protocol, datasets)?;
+    /// written to; [`Error::Busy`]; [`Error::Read`] and [`Error::ConfigFile`] for a
+    /// damaged folder; [`Error::Write`].
+    pub fn open(path: &Path, campaign: &Campaign<'_>) -> Result<Self> {
+        let (protocol, datasets) = (campaign.protocol(), campaign.datasets());
+        check_kind(path)?;
+        let failed = |source| Error::Write {
+            path: path.into(),
+            source,
+        };
+        fs::create_dir_all(path).map_err(failed)?;
+        let lock = lock(path)?;
+        check_contents(path, protocol, datasets)?;
+        let contents = Contents {
+            format: FORMAT,
+            protocol: protocol.clone(),
+            datasets: datasets.iter().map(|one| one.name.clone()).collect(),
+            version: env!("CARGO_PKG_VERSION").into(),
+        };
+        // First: it tells whose folder this is, whatever happens next.
+        write_json(&path.join(MAIN), &contents)?;
         for dataset in datasets {
             let folder = path.join(&dataset.name);
             let record = DatasetRecord::from(dataset);
@@ -97,18 +124,9 @@ impl Archive {
                 write_npy(&folder.join("truth_H.npy"), &truth.h)?;
             }
         }
-        let contents = Contents {
-            protocol: protocol.clone(),
-            datasets: datasets
-                .iter()
-                .map(|dataset| dataset.name.clone())
-                .collect(),
-            version: env!("CARGO_PKG_VERSION").into(),
-        };
-        write_json(&path.join(MAIN), &contents)?;
         Ok(Self {
             path: path.into(),
-            _lock: lock(path)?,
+            _lock: lock,
         })
     }
 
@@ -122,21 +140,19 @@ impl Archive {
         path.join(MAIN).is_file()
     }
 
-    /// The record of a fit, if it is there and whole.
+    /// The record of a fit, if all of it is there and whole.
     pub(super) fn find(
         &self,
         dataset: &str,
         contender: &Contender,
         start: u64,
     ) -> Option<TrialRecord> {
-        read_json(&trial_path(
-            &self.path,
-            dataset,
-            &contender.name,
-            start,
-            ".json",
-        ))
-        .ok()
+        let path = |ending| trial_path(&self.path, dataset, &contender.name, start, ending);
+        let record: TrialRecord = read_json(&path(".json")).ok()?;
+        let there = matrices(contender)
+            .iter()
+            .all(|ending| path(ending).is_file());
+        (there && record.is_whole(contender, start)).then_some(record)
     }
 
     /// Keeps a fit. The record comes last: where it is, the rest is.
@@ -144,20 +160,36 @@ impl Archive {
         let start = fitted.record.start;
         let path = |ending| trial_path(&self.path, dataset, &contender.name, start, ending);
         let record = path(".json");
-        let folder = crate::data::folder_of(&record);
+        let folder = folder_of(&record);
         fs::create_dir_all(folder).map_err(|source| Error::Write {
             path: folder.into(),
             source,
         })?;
-        if contender.followed {
-            write_npy(&path("_W.npy"), &fitted.factors.w)?;
-            write_npy(&path("_H.npy"), &fitted.factors.h)?;
-        }
-        if contender.method == Method::AltBi {
-            write_npy(&path("_lambda.npy"), &fitted.lambda)?;
-            write_npy(&path("_lambda_start.npy"), &fitted.lambda_at_start)?;
+        for ending in matrices(contender) {
+            let matrix = match *ending {
+                W => &fitted.factors.w,
+                H => &fitted.factors.h,
+                LAMBDA => &fitted.lambda,
+                _ => &fitted.lambda_at_start,
+            };
+            write_npy(&path(ending), matrix)?;
         }
         write_json(&record, &fitted.record)
+    }
+}
+
+/// How the files of a fit's matrices end.
+pub(super) const W: &str = "_W.npy";
+pub(super) const H: &str = "_H.npy";
+pub(super) const LAMBDA: &str = "_lambda.npy";
+pub(super) const LAMBDA_AT_START: &str = "_lambda_start.npy";
+
+/// What is kept beside a contender's record.
+fn matrices(contender: &Contender) -> &'static [&'static str] {
+    match (contender.followed, contender.method) {
+        (true, Method::AltBi) => &[W, H, LAMBDA, LAMBDA_AT_START],
+        (true, _) => &[W, H],
+        (false, _) => &[],
     }
 }
 
@@ -170,10 +202,8 @@ pub(super) fn trial_path(
     ending: &str,
 ) -> PathBuf {
     let file = format!("{contender}{ending}");
-    folder
-        .join(dataset)
-        .join(format!("start-{start:02}"))
-        .join(file)
+    let start = format!("start-{start:02}");
+    folder.join(dataset).join(start).join(file)
 }
 
 /// `experiment.json` of a folder.
@@ -203,58 +233,88 @@ fn write_json(path: &Path, value: &impl Serialize) -> Result<()> {
 }
 
 /// Refuses folders that are something else, before anything is written.
-fn check(path: &Path, protocol: &Protocol, datasets: &[Dataset]) -> Result<()> {
+fn check_kind(path: &Path) -> Result<()> {
     let refused = |reason| {
         Err(Error::NotAnExperiment {
             path: path.into(),
             reason,
         })
     };
-    if !Archive::is_one(path) {
-        let first = fs::read_dir(path).map(|mut entries| entries.next().is_some());
-        return match first {
-            Ok(true) => refused("it holds something else"),
-            Err(error) if error.kind() == std::io::ErrorKind::NotADirectory => {
-                refused("it is not a folder")
-            }
-            _ => Ok(()),
-        };
+    if Archive::is_one(path) {
+        return Ok(());
     }
-    drop(lock(path)?);
-    let other = |what: String, found: String, expected: String| Error::OtherExperiment {
-        path: path.into(),
-        what,
-        found,
-        expected,
+    match fs::read_dir(path) {
+        // A first attempt may have come as far as its lock.
+        Ok(entries) => {
+            let stranger = |entry: std::io::Result<fs::DirEntry>| {
+                entry.map_or(true, |entry| entry.file_name() != LOCK)
+            };
+            if entries.into_iter().any(stranger) {
+                refused("it holds something else")
+            } else {
+                Ok(())
+            }
+        }
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+        Err(error) if error.kind() == ErrorKind::NotADirectory => refused("it is not a folder"),
+        Err(source) => Err(Error::Read {
+            path: path.into(),
+            source,
+        }),
+    }
+}
+
+/// Refuses other data and another protocol.
+fn check_contents(path: &Path, protocol: &Protocol, datasets: &[Dataset]) -> Result<()> {
+    if !Archive::is_one(path) {
+        return Ok(());
+    }
+    let other = |what: String, found: String, expected: String| {
+        Err(Error::OtherExperiment {
+            path: path.into(),
+            what,
+            found,
+            expected,
+        })
     };
-    let found = contents(path)?.protocol;
+    let found = contents(path)?;
+    if found.format != FORMAT {
+        let (found, expected) = (found.format.to_string(), FORMAT.to_string());
+        return other("its format is".into(), found, expected);
+    }
     let comparable = |protocol: &Protocol| {
-        let (max, tol) = (protocol.max_iterations, protocol.tolerance);
-        format!(
-            "{max} iterations, tolerance {tol:e}, T = {}",
-            protocol.bunch
-        )
+        let (max, tolerance) = (protocol.max_iterations, protocol.tolerance);
+        let (bunch, initial) = (protocol.bunch, protocol.initial);
+        format!("{max} iterations, tolerance {tolerance:e}, T = {bunch}, start {initial:?}")
     };
-    if comparable(&found) != comparable(protocol) {
-        let (found, expected) = (comparable(&found), comparable(protocol));
-        return Err(other("the protocol is".into(), found, expected));
+    let (found, expected) = (comparable(&found.protocol), comparable(protocol));
+    if found != expected {
+        return other("the protocol is".into(), found, expected);
     }
     for dataset in datasets {
         let record = DatasetRecord::from(dataset);
-        let Ok(found) = dataset_record(path, &dataset.name) else {
-            continue;
+        let found = match dataset_record(path, &dataset.name) {
+            // A first attempt may not have come this far; fits would have.
+            Err(Error::Read { source, .. })
+                if source.kind() == ErrorKind::NotFound
+                    && !path.join(&dataset.name).join("start-01").exists() =>
+            {
+                continue;
+            }
+            found => found?,
         };
         if (&found.fingerprint, found.rank) != (&record.fingerprint, record.rank) {
             let what = format!("benchmark {} is", dataset.name);
-            return Err(other(what, found.origin, record.origin));
+            return other(what, found.origin, record.origin);
         }
     }
     Ok(())
 }
 
 fn lock(path: &Path) -> Result<fs::File> {
-    let main = path.join(MAIN);
-    let file = fs::File::open(&main).map_err(|source| Error::Read { path: main, source })?;
+    let file = path.join(LOCK);
+    let opened = fs::File::options().create(true).append(true).open(&file);
+    let file = opened.map_err(|source| Error::Write { path: file, source })?;
     match file.try_lock() {
         Err(fs::TryLockError::WouldBlock) => Err(Error::Busy { path: path.into() }),
         // A file system without locks must do without them.

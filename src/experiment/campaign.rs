@@ -1,7 +1,10 @@
 //! All fits of an experiment, on all cores.
 
+use std::ops::RangeInclusive;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+
+use parking_lot::Mutex;
 
 use super::trial::Prepared;
 use super::{Archive, Contender, Dataset, Moment, Protocol};
@@ -59,8 +62,8 @@ pub enum CampaignEnding {
 /// Every contender on every dataset from every start.
 #[derive(Debug)]
 pub struct Campaign<'a> {
-    archive: &'a Archive,
-    datasets: Vec<Dataset>,
+    datasets: &'a [Dataset],
+    prepared: Vec<Prepared<'a>>,
     protocol: Protocol,
 }
 
@@ -73,14 +76,47 @@ struct Tally {
     error: Option<Error>,
 }
 
+/// What threads share while they work.
+struct AtWork<'a> {
+    archive: &'a Archive,
+    tally: &'a Mutex<Tally>,
+    watcher: &'a Arc<dyn Watcher>,
+}
+
+/// Starts that an experiment may have.
+pub(super) const STARTS: RangeInclusive<usize> = 1..=1000;
+
 impl<'a> Campaign<'a> {
-    /// To be kept in an archive that was opened for these datasets and this protocol.
-    pub fn new(archive: &'a Archive, datasets: Vec<Dataset>, protocol: Protocol) -> Self {
-        Self {
-            archive,
-            datasets,
-            protocol,
+    /// Makes the datasets ready.
+    ///
+    /// # Errors
+    /// [`Error::Setting`] for a number of starts outside 1 … 1000; those of
+    /// [`Problem::new`](crate::Problem::new) and [`Factors::start`](crate::Factors::start)
+    /// for data that cannot be factorised.
+    pub fn new(datasets: &'a [Dataset], protocol: Protocol) -> Result<Self> {
+        if !STARTS.contains(&protocol.runs) {
+            return Err(Error::Setting {
+                setting: "the number of starts",
+                value: protocol.runs as f64,
+                range: "between 1 and 1000",
+            });
         }
+        let prepared: Result<_> = datasets.iter().map(Prepared::new).collect();
+        Ok(Self {
+            datasets,
+            prepared: prepared?,
+            protocol,
+        })
+    }
+
+    /// How its fits are run.
+    pub fn protocol(&self) -> &Protocol {
+        &self.protocol
+    }
+
+    /// What is fitted.
+    pub fn datasets(&self) -> &'a [Dataset] {
+        self.datasets
     }
 
     /// Fits in all.
@@ -93,48 +129,56 @@ impl<'a> Campaign<'a> {
     /// [`Moment::Time`].
     ///
     /// # Errors
-    /// [`Error::Trial`] for the first fit that fails, [`Error::Write`]; fits that are
-    /// finished stay.
-    pub fn run(&self, threads: usize, watcher: Arc<dyn Watcher>) -> Result<CampaignEnding> {
-        let prepared: Result<Vec<_>> = self.datasets.iter().map(Prepared::new).collect();
-        let prepared = prepared?;
+    /// [`Error::Trial`] for the first fit that fails, [`Error::Write`],
+    /// [`Error::Threads`]; fits that are finished stay.
+    pub fn run(
+        &self,
+        archive: &Archive,
+        threads: usize,
+        watcher: Arc<dyn Watcher>,
+    ) -> Result<CampaignEnding> {
         let starts = 1..=self.protocol.runs as u64;
-        let jobs: Vec<(&Prepared, u64)> = prepared
-            .iter()
-            .flat_map(|data| starts.clone().map(move |start| (data, start)))
-            .collect();
+        let with_starts = |data| starts.clone().map(move |start| (data, start));
+        let jobs: Vec<(&Prepared, u64)> = self.prepared.iter().flat_map(with_starts).collect();
         let threads = match threads {
             0 => std::thread::available_parallelism().map_or(1, usize::from),
             threads => threads,
         };
+        let threads = threads.min(jobs.len());
+        let refused = |reason: String| Error::Threads { threads, reason };
         let next = AtomicUsize::new(0);
         let tally = Mutex::new(Tally::default());
+        let at_work = AtWork {
+            archive,
+            tally: &tally,
+            watcher: &watcher,
+        };
         let work = || {
             // A pool of one: what a fit deals out to threads stays with it, so that none
             // waits for another's work and times mean something.
             let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build();
-            let pool = pool.map_err(|error| Error::Threads {
-                threads: 1,
-                reason: error.to_string(),
-            })?;
+            let pool = pool.map_err(|error| refused(error.to_string()))?;
             while let Some((data, start)) = jobs.get(next.fetch_add(1, Ordering::SeqCst)) {
-                if watcher.interrupted() || held(&tally).error.is_some() {
-                    break;
-                }
-                pool.install(|| self.start(data, *start, &tally, &watcher))?;
+                pool.install(|| self.start(data, *start, &at_work))?;
             }
             Ok(())
         };
+        let note = |result: Result<()>| {
+            if let Err(error) = result {
+                tally.lock().error.get_or_insert(error);
+            }
+        };
         std::thread::scope(|scope| {
-            for _ in 0..threads.min(jobs.len()) {
-                scope.spawn(|| {
-                    if let Err(error) = work() {
-                        held(&tally).error.get_or_insert(error);
-                    }
-                });
+            for _ in 0..threads {
+                let spawned = std::thread::Builder::new().spawn_scoped(scope, || note(work()));
+                note(
+                    spawned
+                        .map(drop)
+                        .map_err(|error| refused(error.to_string())),
+                );
             }
         });
-        let tally = tally.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let tally = tally.into_inner();
         match tally.error {
             Some(error) => Err(error),
             None if tally.done == self.fits() => Ok(CampaignEnding::Complete),
@@ -143,33 +187,31 @@ impl<'a> Campaign<'a> {
     }
 
     /// Every contender from one start, AltBi first.
-    fn start(
-        &self,
-        data: &Prepared<'_>,
-        start: u64,
-        tally: &Mutex<Tally>,
-        watcher: &Arc<dyn Watcher>,
-    ) -> Result<()> {
+    fn start(&self, data: &Prepared<'_>, start: u64, at_work: &AtWork<'_>) -> Result<()> {
         let name = &data.dataset.name;
+        let (archive, watcher) = (at_work.archive, at_work.watcher);
         let mut seconds = None;
         for contender in Contender::all() {
-            let earlier = self.archive.find(name, &contender, start);
+            if watcher.interrupted() || at_work.tally.lock().error.is_some() {
+                break;
+            }
+            let earlier = archive.find(name, &contender, start);
             let found = earlier.is_some();
             let record = match earlier {
                 Some(record) => record,
                 None => {
                     let fitted = data.fit(&contender, start, &self.protocol, seconds, watcher)?;
                     let Some(fitted) = fitted else {
-                        return Ok(());
+                        break;
                     };
-                    self.archive.keep(name, &contender, &fitted)?;
+                    archive.keep(name, &contender, &fitted)?;
                     fitted.record
                 }
             };
             if contender.method == Method::AltBi {
                 seconds = record.moments.get(&Moment::Time).map(|at| at.seconds);
             }
-            self.count(data.dataset, &contender, start, found, tally, watcher);
+            self.count(data.dataset, &contender, start, found, at_work);
         }
         Ok(())
     }
@@ -180,8 +222,7 @@ impl<'a> Campaign<'a> {
         contender: &Contender,
         start: u64,
         found: bool,
-        tally: &Mutex<Tally>,
-        watcher: &Arc<dyn Watcher>,
+        at_work: &AtWork<'_>,
     ) {
         let cost = |dataset: &Dataset, contender: &Contender| {
             dataset.x.len() as f64 * cost_per_entry(contender)
@@ -197,7 +238,7 @@ impl<'a> Campaign<'a> {
             })
             .sum::<f64>()
             * self.protocol.runs as f64;
-        let mut tally = held(tally);
+        let mut tally = at_work.tally.lock();
         tally.done += 1;
         let spent = cost(dataset, contender);
         if found {
@@ -205,7 +246,7 @@ impl<'a> Campaign<'a> {
         } else {
             tally.cost_done += spent;
         }
-        watcher.progressed(&Progress {
+        at_work.watcher.progressed(&Progress {
             dataset: &dataset.title,
             start,
             found,
@@ -215,10 +256,6 @@ impl<'a> Campaign<'a> {
             share_found: tally.cost_found / total,
         });
     }
-}
-
-fn held<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// What a fit costs, relative to others: all that are followed run for about the time

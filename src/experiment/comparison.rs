@@ -3,6 +3,7 @@
 use std::fmt;
 
 use super::{Contender, DatasetResults, Measure, Moment, Results};
+use crate::config::Method;
 use crate::metrics::{PairedDifference, holm};
 
 /// Below this, a corrected p is called a difference.
@@ -22,7 +23,8 @@ pub struct Comparison {
     pub measure: Measure,
     /// The differences.
     pub difference: PairedDifference,
-    /// p after Holm's correction for all comparisons of the report.
+    /// p after Holm's correction for all comparisons of the report; those at equal time,
+    /// which no two runs repeat exactly, are corrected among themselves.
     pub corrected_p: f64,
 }
 
@@ -51,10 +53,12 @@ impl Comparison {
     /// The measures that are compared.
     pub const MEASURES: [Measure; 3] = [Measure::SirW, Measure::SirH, Measure::RelativeError];
 
-    /// What it says at the level [`SIGNIFICANT`].
+    /// What it says at the level [`SIGNIFICANT`]; the ranks decide about the direction,
+    /// as they do about p.
     pub fn conclusion(&self) -> Conclusion {
         let higher_is_better = self.measure != Measure::RelativeError;
-        match (self.corrected_p < SIGNIFICANT, self.difference.mean > 0.0) {
+        let higher = self.difference.direction > 0.0;
+        match (self.corrected_p < SIGNIFICANT, higher) {
             (false, _) => Conclusion::Undecided,
             (true, higher) if higher == higher_is_better => Conclusion::Better,
             (true, _) => Conclusion::Worse,
@@ -65,11 +69,25 @@ impl Comparison {
 /// Every comparison of an experiment, corrected together.
 pub fn comparisons(results: &Results) -> Vec<Comparison> {
     let mut all: Vec<Comparison> = results.datasets.iter().flat_map(of_dataset).collect();
-    let p: Vec<f64> = all.iter().map(|one| one.difference.p).collect();
-    for (comparison, corrected) in all.iter_mut().zip(holm(&p)) {
-        comparison.corrected_p = corrected;
+    for timed in [false, true] {
+        let family = || |one: &&mut Comparison| (one.moment == Moment::Time) == timed;
+        let p: Vec<f64> = all
+            .iter_mut()
+            .filter(family())
+            .map(|one| one.difference.p)
+            .collect();
+        for (comparison, corrected) in all.iter_mut().filter(family()).zip(holm(&p)) {
+            comparison.corrected_p = corrected;
+        }
     }
     all
+}
+
+/// Whether a comparison is one: at equal work, methods with as many updates of W per
+/// iteration as AltBi are where they were at equal iterations.
+fn is_new(moment: Moment, rival: &Contender) -> bool {
+    let single = matches!(rival.method, Method::Mu | Method::PenalizedMu);
+    rival.method != Method::AltBi && (moment != Moment::Work || single)
 }
 
 fn of_dataset(results: &DatasetResults) -> Vec<Comparison> {
@@ -77,7 +95,7 @@ fn of_dataset(results: &DatasetResults) -> Vec<Comparison> {
     for moment in Moment::ALL {
         for rival in Contender::compared() {
             for measure in Comparison::MEASURES {
-                if rival.name == "altbi" {
+                if !is_new(moment, &rival) {
                     continue;
                 }
                 let scale = |value: f64| match measure {
@@ -102,4 +120,38 @@ fn of_dataset(results: &DatasetResults) -> Vec<Comparison> {
         }
     }
     all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_verdict_follows_the_ranks_and_knows_which_way_is_better() {
+        let compared = |measure, sign: f64, corrected_p| Comparison {
+            dataset: "a".into(),
+            rival: Contender::compared().remove(0),
+            moment: Moment::Stopped,
+            measure,
+            // Worse in most starts, much better in a few: the mean points elsewhere.
+            difference: PairedDifference {
+                mean: -sign,
+                standard_error: 0.1,
+                median: sign,
+                direction: sign,
+                p: 1e-6,
+            },
+            corrected_p,
+        };
+        for (measure, sign, expected) in [
+            (Measure::SirW, 1.0, Conclusion::Better),
+            (Measure::SirH, -1.0, Conclusion::Worse),
+            (Measure::RelativeError, 1.0, Conclusion::Worse),
+            (Measure::RelativeError, -1.0, Conclusion::Better),
+        ] {
+            assert_eq!(compared(measure, sign, 0.01).conclusion(), expected);
+            let undecided = compared(measure, sign, 0.05).conclusion();
+            assert_eq!(undecided, Conclusion::Undecided);
+        }
+    }
 }

@@ -1,6 +1,7 @@
 //! Who takes part.
 
-use crate::config::Method;
+use super::{Moment, Protocol};
+use crate::config::{AltBiConfig, Method};
 
 /// λ of P-MU in the paper's response functions.
 pub const RESPONSE_LAMBDAS: [f64; 10] = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0];
@@ -32,6 +33,21 @@ impl Contender {
             method,
             lambda,
             followed: true,
+        }
+    }
+
+    /// Updates of W in an iteration.
+    pub fn updates_of_w(&self, protocol: &Protocol) -> usize {
+        let config = AltBiConfig::new(1).with_method(self.method);
+        config.with_bunch(protocol.bunch).updates_of_w()
+    }
+
+    /// The moments at which it is measured.
+    pub fn moments(&self) -> &'static [Moment] {
+        if self.followed {
+            &Moment::ALL
+        } else {
+            &[Moment::Stopped]
         }
     }
 

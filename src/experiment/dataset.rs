@@ -11,6 +11,7 @@ use crate::data::{
     separable_factors,
 };
 use crate::error::Result;
+use crate::factors::Factors;
 
 /// The benchmarks by name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -54,15 +55,6 @@ pub enum Layout {
     },
 }
 
-/// The factors that X was made of.
-#[derive(Debug, Clone)]
-pub struct Truth {
-    /// W, n×r.
-    pub w: Array2<f64>,
-    /// H, r×m.
-    pub h: Array2<f64>,
-}
-
 /// A matrix to factorise, and what is known about it.
 #[derive(Debug, Clone)]
 pub struct Dataset {
@@ -75,7 +67,7 @@ pub struct Dataset {
     /// X, n×m.
     pub x: Array2<f64>,
     /// Its factors, where they are known.
-    pub truth: Option<Truth>,
+    pub truth: Option<Factors>,
     /// Components to look for.
     pub rank: usize,
     /// What W and H look like.
@@ -83,7 +75,7 @@ pub struct Dataset {
 }
 
 /// Mean of the counts of the Poisson data relative to that of A.
-pub(super) const POISSON_SCALE: f64 = 10.0;
+const POISSON_SCALE: f64 = 10.0;
 
 impl Dataset {
     /// Everything that belongs to a benchmark: the data made here, or that of the
@@ -121,7 +113,7 @@ impl Dataset {
                 }
             }
             BenchmarkName::B => {
-                let what = "W clipped sinusoids, H uniform with a tenth of zeros";
+                let what = "W clipped sinusoids, H uniform with a tenth of zeros (α_H = 0.1)";
                 let data = benchmark_b(n, m, 4, seed);
                 all.push(Self::made(
                     "b",
@@ -141,12 +133,12 @@ impl Dataset {
                         published_c(folder, m, 5, seed)?,
                         format!(
                             "W: the first five signals of the authors' file AC10_art_spectr_noi; \
-                             H uniform with a tenth of zeros, made here with seed {seed}."
+                             H uniform with a tenth of zeros (α_H = 0.1), made here with seed {seed}."
                         ),
                     ),
                     None => {
                         let what = "W spectra of Gaussian and Lorentzian peaks, H uniform with a \
-                                    tenth of zeros";
+                                    tenth of zeros (α_H = 0.1)";
                         (benchmark_c(n, m, 5, seed), made(what))
                     }
                 };
@@ -209,7 +201,7 @@ impl Dataset {
             origin,
             rank: data.w.ncols(),
             x: data.x,
-            truth: Some(Truth {
+            truth: Some(Factors {
                 w: data.w,
                 h: data.h,
             }),
@@ -223,22 +215,28 @@ impl Dataset {
         let letter = name.to_uppercase();
         let about_truth = match &truth {
             Some(_) => {
-                "Its factors were not published; these are the nonnegative factors of rank 5 that \
-                 successive projection finds, exact to rounding."
+                "Its factors were not published; successive projection finds nonnegative factors of \
+                 rank 5 that are exact to rounding, and these are taken for the truth."
             }
             None => {
                 "Its factors were not published, and successive projection does not find them, so \
                  there is no SIR."
             }
         };
+        let about_rank = match &truth {
+            Some(truth) if truth.w.ncols() > rank => {
+                " With r = 4 its SIR is the mean over the four true components that come closest."
+            }
+            _ => "",
+        };
         Self {
             name: format!("{name}-published-{rank}"),
             title: format!("Benchmark {letter} of the authors, r = {rank}"),
             origin: format!(
-                "The authors' file Benchmark_{letter}, a matrix of rank 5. {about_truth}"
+                "The authors' file Benchmark_{letter}, a matrix of rank 5. {about_truth}{about_rank}"
             ),
             x: x.clone(),
-            truth: truth.map(|found| Truth {
+            truth: truth.map(|found| Factors {
                 w: found.w,
                 h: found.h,
             }),

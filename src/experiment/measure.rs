@@ -4,6 +4,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::factors::Initial;
+
 /// How every fit of an experiment is run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Protocol {
@@ -15,16 +17,20 @@ pub struct Protocol {
     pub tolerance: f64,
     /// T.
     pub bunch: usize,
+    /// How W and H are found at the start.
+    pub initial: Initial,
 }
 
 impl Default for Protocol {
-    /// The paper's: 30 starts, 1000 iterations, 1e-6, T = 4.
+    /// The paper's: 30 starts from uniform random factors, 1000 iterations, 1e-6,
+    /// T = 4.
     fn default() -> Self {
         Self {
             runs: 30,
             max_iterations: 1000,
             tolerance: 1e-6,
             bunch: 4,
+            initial: Initial::Uniform,
         }
     }
 }
@@ -103,6 +109,10 @@ pub struct Measures {
     pub sir_w: Option<f64>,
     /// Mean SIR of H in dB, where the truth is known.
     pub sir_h: Option<f64>,
+    /// Median of the λ_i at the start.
+    pub lambda_at_start: f64,
+    /// Median of the λ_i now.
+    pub lambda: f64,
 }
 
 /// One of the [`Measures`].
@@ -124,15 +134,21 @@ pub enum Measure {
     SparsityW,
     /// Of H.
     SparsityH,
+    /// Median λ at the start.
+    LambdaAtStart,
+    /// Median λ.
+    Lambda,
     /// Iterations.
     Iterations,
+    /// Updates of W.
+    UpdatesOfW,
     /// Seconds.
     Seconds,
 }
 
 impl Measure {
     /// All of them, in the order of tables.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 13] = [
         Self::SirW,
         Self::SirH,
         Self::RelativeError,
@@ -141,7 +157,10 @@ impl Measure {
         Self::Objective,
         Self::SparsityW,
         Self::SparsityH,
+        Self::LambdaAtStart,
+        Self::Lambda,
         Self::Iterations,
+        Self::UpdatesOfW,
         Self::Seconds,
     ];
 
@@ -156,7 +175,10 @@ impl Measure {
             Self::Objective => Some(measures.objective),
             Self::SparsityW => Some(measures.sparsity_w),
             Self::SparsityH => Some(measures.sparsity_h),
+            Self::LambdaAtStart => Some(measures.lambda_at_start),
+            Self::Lambda => Some(measures.lambda),
             Self::Iterations => Some(measures.iterations as f64),
+            Self::UpdatesOfW => Some(measures.updates_of_w as f64),
             Self::Seconds => Some(measures.seconds),
         }
     }
@@ -172,7 +194,10 @@ impl Measure {
             Self::Objective => "objective",
             Self::SparsityW => "sparsity_w",
             Self::SparsityH => "sparsity_h",
+            Self::LambdaAtStart => "lambda_at_start",
+            Self::Lambda => "lambda",
             Self::Iterations => "iterations",
+            Self::UpdatesOfW => "updates_of_w",
             Self::Seconds => "seconds",
         }
     }
@@ -190,7 +215,10 @@ impl fmt::Display for Measure {
             Self::Objective => "objective",
             Self::SparsityW => "sparsity of W, %",
             Self::SparsityH => "sparsity of H, %",
+            Self::LambdaAtStart => "median λ at the start",
+            Self::Lambda => "median λ",
             Self::Iterations => "iterations",
+            Self::UpdatesOfW => "updates of W",
             Self::Seconds => "seconds",
         })
     }

@@ -26,8 +26,9 @@
 //! let folder = tempfile::tempdir().unwrap();
 //! let protocol = Protocol { runs: 2, max_iterations: 20, ..Protocol::default() };
 //! let datasets = Dataset::all_of(BenchmarkName::A, Size::Small, 0, None)?;
-//! let archive = Archive::open(&folder.path().join("experiment"), &protocol, &datasets)?;
-//! Campaign::new(&archive, datasets, protocol).run(1, Arc::new(Unwatched))?;
+//! let campaign = Campaign::new(&datasets, protocol)?;
+//! let archive = Archive::open(&folder.path().join("experiment"), &campaign)?;
+//! campaign.run(&archive, 1, Arc::new(Unwatched))?;
 //!
 //! let results = Results::read(archive.path())?;
 //! let sir = results.datasets[0].spread("altbi", Moment::Stopped, Measure::SirW).unwrap();
@@ -49,7 +50,7 @@ pub use archive::{Archive, DatasetRecord};
 pub use campaign::{Campaign, CampaignEnding, Progress, Unwatched, Watcher};
 pub use comparison::{Comparison, Conclusion, SIGNIFICANT, comparisons};
 pub use contender::{Contender, RESPONSE_LAMBDAS};
-pub use dataset::{BenchmarkName, Dataset, Layout, Size, Truth};
+pub use dataset::{BenchmarkName, Dataset, Layout, Size};
 pub use measure::{Measure, Measures, Moment, Protocol};
-pub use results::{DatasetResults, Results};
+pub use results::{ActingLambda, DatasetResults, Results};
 pub use trial::{CurvePoint, TrialRecord};

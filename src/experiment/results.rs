@@ -5,10 +5,14 @@ use std::path::{Path, PathBuf};
 
 use ndarray::Array2;
 
-use super::archive::{contents, dataset_record, read_json, trial_path};
-use super::{Contender, DatasetRecord, Measure, Moment, Protocol, TrialRecord, Truth};
+use super::archive::{
+    H, LAMBDA, LAMBDA_AT_START, MAIN, W, contents, dataset_record, read_json, trial_path,
+};
+use super::campaign::STARTS;
+use super::{Contender, DatasetRecord, Layout, Measure, Moment, Protocol, TrialRecord};
 use crate::data::read_matrix;
 use crate::error::{Error, Result};
+use crate::factors::Factors;
 use crate::metrics::Spread;
 
 /// Everything that an experiment found out.
@@ -42,23 +46,42 @@ impl Results {
     /// damaged; [`Error::UnfinishedExperiment`].
     pub fn read(path: &Path) -> Result<Self> {
         let contents = contents(path)?;
-        let runs = contents.protocol.runs as u64;
+        let runs = contents.protocol.runs;
+        if !STARTS.contains(&runs) {
+            let reason = format!("{runs} starts are outside 1 … 1000");
+            return Err(damaged(&path.join(MAIN), reason));
+        }
         let (mut done, mut wanted) = (0, 0);
         let mut datasets = Vec::new();
         for name in &contents.datasets {
             let mut trials = BTreeMap::new();
             for contender in Contender::all() {
-                let files =
-                    (1..=runs).map(|start| trial_path(path, name, &contender.name, start, ".json"));
-                let present: Vec<PathBuf> = files.filter(|file| file.exists()).collect();
-                wanted += runs as usize;
-                done += present.len();
-                let records: Result<Vec<TrialRecord>> =
-                    present.iter().map(|file| read_json(file)).collect();
-                trials.insert(contender.name, records?);
+                let mut records = Vec::new();
+                for start in 1..=runs as u64 {
+                    let file = trial_path(path, name, &contender.name, start, ".json");
+                    wanted += 1;
+                    if !file.exists() {
+                        continue;
+                    }
+                    done += 1;
+                    let record: TrialRecord = read_json(&file)?;
+                    if !record.is_whole(&contender, start) {
+                        return Err(damaged(&file, "it is not a whole record".into()));
+                    }
+                    records.push(record);
+                }
+                trials.insert(contender.name, records);
+            }
+            let dataset = dataset_record(path, name)?;
+            let [_, m] = dataset.shape;
+            if let Layout::Maps { side } = dataset.layout
+                && side.checked_mul(side) != Some(m)
+            {
+                let reason = format!("maps of {side}×{side} pixels do not have {m} entries");
+                return Err(damaged(&path.join(name).join("dataset.json"), reason));
             }
             datasets.push(DatasetResults {
-                dataset: dataset_record(path, name)?,
+                dataset,
                 trials,
                 folder: path.into(),
             });
@@ -94,8 +117,8 @@ impl DatasetResults {
         Spread::of(&self.values(contender, moment, measure))
     }
 
-    /// The start whose AltBi is in the middle: by SIR of W, or by relative error.
-    /// Neither the best nor the worst to look at.
+    /// The start whose AltBi is in the middle, neither the best nor the worst to look at:
+    /// by SIR of W where the truth is known, otherwise by relative error.
     pub fn middle_start(&self) -> u64 {
         let trials = self.trials.get("altbi").into_iter().flatten();
         let mut ranked: Vec<(f64, u64)> = trials
@@ -106,21 +129,29 @@ impl DatasetResults {
             })
             .collect();
         ranked.sort_by(|a, b| a.0.total_cmp(&b.0));
-        ranked.get(ranked.len() / 2).map_or(1, |(_, start)| *start)
+        let middle = ranked.len().saturating_sub(1) / 2;
+        ranked.get(middle).map_or(1, |(_, start)| *start)
     }
 
     /// The true factors, where they are known.
     ///
     /// # Errors
-    /// Those of reading them.
-    pub fn truth(&self) -> Result<Option<Truth>> {
+    /// Those of reading them; [`Error::Shape`].
+    pub fn truth(&self) -> Result<Option<Factors>> {
         if self.dataset.true_sparsity.is_none() {
             return Ok(None);
         }
         let folder = self.folder.join(&self.dataset.name);
-        Ok(Some(Truth {
-            w: read_matrix(&folder.join("truth_W.npy"))?,
-            h: read_matrix(&folder.join("truth_H.npy"))?,
+        let w = read_matrix(&folder.join("truth_W.npy"))?;
+        let [n, m] = self.dataset.shape;
+        let rank = w.ncols();
+        Ok(Some(Factors {
+            w: shaped("the true W", w, [n, rank])?,
+            h: shaped(
+                "the true H",
+                read_matrix(&folder.join("truth_H.npy"))?,
+                [rank, m],
+            )?,
         }))
     }
 
@@ -132,22 +163,73 @@ impl DatasetResults {
     /// The factors that a compared contender found, at the stopping rule.
     ///
     /// # Errors
-    /// Those of reading them.
-    pub fn factors(&self, contender: &str, start: u64) -> Result<Truth> {
-        Ok(Truth {
-            w: self.matrix(contender, start, "_W.npy")?,
-            h: self.matrix(contender, start, "_H.npy")?,
+    /// Those of reading them; [`Error::Shape`].
+    pub fn factors(&self, contender: &str, start: u64) -> Result<Factors> {
+        let ([n, m], rank) = (self.dataset.shape, self.dataset.rank);
+        Ok(Factors {
+            w: shaped("W", self.matrix(contender, start, W)?, [n, rank])?,
+            h: shaped("H", self.matrix(contender, start, H)?, [rank, m])?,
         })
     }
 
-    /// AltBi's λ, first and last (at the stopping rule).
+    /// AltBi's λ, first and last (at the stopping rule), n×1 each.
     ///
     /// # Errors
-    /// Those of reading them.
+    /// Those of reading them; [`Error::Shape`].
     pub fn lambda(&self, start: u64) -> Result<[Array2<f64>; 2]> {
-        Ok([
-            self.matrix("altbi", start, "_lambda_start.npy")?,
-            self.matrix("altbi", start, "_lambda.npy")?,
-        ])
+        let [n, _] = self.dataset.shape;
+        let read = |ending| shaped("λ", self.matrix("altbi", start, ending)?, [n, 1]);
+        Ok([read(LAMBDA_AT_START)?, read(LAMBDA)?])
+    }
+
+    /// The same, row by row, of the rows where λ does something: those in which AltBi's W
+    /// has a positive entry. (A row of zeros in X makes W's row zero in one update, and its
+    /// λ stays what it was.)
+    ///
+    /// # Errors
+    /// As [`lambda`](Self::lambda) and [`factors`](Self::factors).
+    pub fn acting_lambda(&self, start: u64) -> Result<Vec<ActingLambda>> {
+        let [first, last] = self.lambda(start)?;
+        let w = self.factors("altbi", start)?.w;
+        let rows = w.rows().into_iter().enumerate();
+        Ok(rows
+            .filter(|(_, row)| row.iter().any(|entry| *entry > 0.0))
+            .map(|(row, _)| ActingLambda {
+                row,
+                first: first[[row, 0]],
+                last: last[[row, 0]],
+            })
+            .collect())
+    }
+}
+
+/// λ of one row of W.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct ActingLambda {
+    /// The row.
+    pub row: usize,
+    /// λ at the start.
+    pub first: f64,
+    /// λ at the stopping rule.
+    pub last: f64,
+}
+
+fn damaged(path: &Path, reason: String) -> Error {
+    Error::ConfigFile {
+        path: path.into(),
+        reason,
+    }
+}
+
+fn shaped(what: &'static str, matrix: Array2<f64>, expected: [usize; 2]) -> Result<Array2<f64>> {
+    let found = [matrix.nrows(), matrix.ncols()];
+    if found == expected {
+        Ok(matrix)
+    } else {
+        Err(Error::Shape {
+            what,
+            expected,
+            found,
+        })
     }
 }

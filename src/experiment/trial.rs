@@ -1,21 +1,22 @@
 //! One fit, measured at its moments.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use ndarray::Array2;
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 
 use super::{Contender, Dataset, Measures, Moment, Protocol, Watcher};
 use crate::config::AltBiConfig;
 use crate::divergence::Beta;
 use crate::error::{Error, Result};
-use crate::factors::{Factors, Initial};
+use crate::factors::{Factors, GivenFactors, Initial};
 use crate::metrics::{paper_relative_error, recovery, relative_error, sparsity_h, sparsity_w};
 use crate::numerics::Precision;
 use crate::penalty::L1;
 use crate::problem::Problem;
-use crate::solver::{Observer, Outcome, Record, Signal, State, StopReason};
+use crate::solver::{Observer, Outcome, Record, Signal, State};
 use crate::update::Rule;
 
 /// What is kept of a fit.
@@ -29,6 +30,17 @@ pub struct TrialRecord {
     pub moments: BTreeMap<Moment, Measures>,
     /// The way there, thinned out; only of contenders that are followed.
     pub curve: Vec<CurvePoint>,
+}
+
+impl TrialRecord {
+    /// Whether it is that of this contender and start, with every moment.
+    pub(super) fn is_whole(&self, contender: &Contender, start: u64) -> bool {
+        let moments = self.moments.keys().copied();
+        self.contender == contender.name
+            && self.start == start
+            && moments.eq(contender.moments().iter().copied())
+            && (self.curve.is_empty() != contender.followed)
+    }
 }
 
 /// A fit on its way.
@@ -54,6 +66,7 @@ pub(super) struct Fitted {
 }
 
 /// A dataset made ready, once for all fits.
+#[derive(Debug)]
 pub(super) struct Prepared<'a> {
     pub(super) dataset: &'a Dataset,
     problem: Problem,
@@ -61,13 +74,12 @@ pub(super) struct Prepared<'a> {
     unit_of_error: f64,
 }
 
-/// Iterations at most, relative to the protocol's: a method as much faster than
-/// AltBi per iteration does not exist here, and a loop needs an end.
-const PATIENCE: usize = 32;
-
 impl<'a> Prepared<'a> {
     pub(super) fn new(dataset: &'a Dataset) -> Result<Self> {
         let problem = Problem::new(&dataset.x, Precision::F64)?;
+        // What no fit could begin with is refused here, before anything is written.
+        let nothing = GivenFactors::default();
+        Factors::start(&problem, dataset.rank, Initial::Uniform, 1, &nothing)?;
         let rule = Rule::new(Arc::new(Beta::KL), Vec::new());
         Ok(Self {
             dataset,
@@ -89,10 +101,10 @@ impl<'a> Prepared<'a> {
         let mut config = AltBiConfig::new(self.dataset.rank)
             .with_method(contender.method)
             .with_bunch(protocol.bunch)
-            .with_initial(Initial::Uniform)
+            .with_initial(protocol.initial)
             .with_seed(start)
-            .with_tolerance(0.0)
-            .with_max_iterations(PATIENCE * protocol.max_iterations)
+            // The observer ends the run when its last moment has come.
+            .with_max_iterations(usize::MAX)
             .with_threads(1);
         if let Some(lambda) = contender.lambda {
             config = config.with_lambda(lambda);
@@ -100,8 +112,8 @@ impl<'a> Prepared<'a> {
         let notes = Arc::new(Mutex::new(Notes::default()));
         let follower = Follower {
             protocol: protocol.clone(),
-            updates_of_w: config.updates_of_w(),
-            followed: contender.followed,
+            updates_of_w: contender.updates_of_w(protocol),
+            moments: contender.moments(),
             seconds,
             unit_of_error: self.unit_of_error,
             watcher: watcher.clone(),
@@ -110,6 +122,7 @@ impl<'a> Prepared<'a> {
         let updates_of_w = follower.updates_of_w;
         let outcome = config
             .solver(Beta::KL, L1)
+            .to_the_last_iteration()
             .observe(follower)
             .run(&self.problem)
             .map_err(|source| Error::Trial {
@@ -118,7 +131,7 @@ impl<'a> Prepared<'a> {
                 start,
                 source: Box::new(source),
             })?;
-        let notes = std::mem::take(&mut *notes.lock().unwrap_or_else(PoisonError::into_inner));
+        let notes = std::mem::take(&mut *notes.lock());
         if notes.interrupted {
             return Ok(None);
         }
@@ -134,23 +147,9 @@ impl<'a> Prepared<'a> {
         updates_of_w: usize,
         outcome: Outcome,
     ) -> Result<Fitted> {
-        if outcome.stop_reason != StopReason::Interrupted {
-            // It ended by itself, at a state that no update changes any more: that is
-            // what it would be at every later moment.
-            let last = Snapshot {
-                factors: Factors {
-                    w: outcome.w,
-                    h: outcome.h,
-                },
-                lambda: outcome.lambda,
-                record: outcome.history.last().expect("the start is in it").clone(),
-            };
-            for moment in wanted(contender.followed) {
-                notes.snapshots.entry(*moment).or_insert(last.clone());
-            }
-        }
+        let first = &outcome.history[0];
         let measured = |(moment, snapshot): (&Moment, &Snapshot)| {
-            Ok((*moment, self.measure(snapshot, updates_of_w)?))
+            Ok((*moment, self.measure(snapshot, updates_of_w, first)?))
         };
         let moments: Result<_> = notes.snapshots.iter().map(measured).collect();
         let stopped = notes.snapshots.remove(&Moment::Stopped);
@@ -168,7 +167,12 @@ impl<'a> Prepared<'a> {
         })
     }
 
-    fn measure(&self, snapshot: &Snapshot, updates_of_w: usize) -> Result<Measures> {
+    fn measure(
+        &self,
+        snapshot: &Snapshot,
+        updates_of_w: usize,
+        first: &Record,
+    ) -> Result<Measures> {
         let Snapshot {
             factors, record, ..
         } = snapshot;
@@ -192,16 +196,9 @@ impl<'a> Prepared<'a> {
             sparsity_h: sparsity_h(h),
             sir_w: recovery.as_ref().map(|recovery| recovery.mean_w()),
             sir_h: recovery.as_ref().map(|recovery| recovery.mean_h()),
+            lambda_at_start: first.lambda_median,
+            lambda: record.lambda_median,
         })
-    }
-}
-
-/// The moments at which a contender is measured.
-fn wanted(followed: bool) -> &'static [Moment] {
-    if followed {
-        &Moment::ALL
-    } else {
-        &[Moment::Stopped]
     }
 }
 
@@ -224,7 +221,7 @@ struct Notes {
 struct Follower {
     protocol: Protocol,
     updates_of_w: usize,
-    followed: bool,
+    moments: &'static [Moment],
     seconds: Option<f64>,
     unit_of_error: f64,
     watcher: Arc<dyn Watcher>,
@@ -250,12 +247,13 @@ impl Follower {
 
 impl Observer for Follower {
     fn iterated(&mut self, record: &Record, state: &State) -> Signal {
-        let mut notes = self.notes.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut notes = self.notes.lock();
         if self.watcher.interrupted() {
             notes.interrupted = true;
             return Signal::Stop;
         }
-        if self.followed && on_curve(record.iteration) && record.iteration <= self.protocol.work() {
+        let followed = self.moments.len() > 1;
+        if followed && on_curve(record.iteration) && record.iteration <= self.protocol.work() {
             notes.curve.push(CurvePoint {
                 iteration: record.iteration,
                 relative_error: self.unit_of_error * record.divergence,
@@ -266,8 +264,7 @@ impl Observer for Follower {
         if record.iteration == 0 {
             return Signal::Continue;
         }
-        let moments = wanted(self.followed);
-        for moment in moments {
+        for moment in self.moments {
             if !notes.snapshots.contains_key(moment) && self.has_come(*moment, record) {
                 let snapshot = Snapshot {
                     factors: state.factors.clone(),
@@ -277,7 +274,7 @@ impl Observer for Follower {
                 notes.snapshots.insert(*moment, snapshot);
             }
         }
-        if notes.snapshots.len() == moments.len() {
+        if notes.snapshots.len() == self.moments.len() {
             Signal::Stop
         } else {
             Signal::Continue

@@ -52,6 +52,7 @@ pub fn recovery(
     let expected_w = [true_w.nrows(), estimated.max(rank)];
     let expected_h = [estimated.max(rank), true_h.ncols()];
     for (what, expected, found) in [
+        ("the true H", [rank, true_h.ncols()], true_h),
         ("the estimated W", expected_w, w),
         ("the estimated H", expected_h, h),
     ] {

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use super::run_folder::{RunFolder, held};
+use super::run_folder::RunFolder;
 use crate::data::folder_of;
 use crate::error::{Error, Result};
 
@@ -56,7 +56,7 @@ impl RunFolder {
         }
         let made = fs::rename(&fresh.path, &self.path).map_err(failed);
         if replaced {
-            *held(&self.old) = Some(aside);
+            *self.old.lock() = Some(aside);
             if made.is_err() {
                 self.restore();
             }
@@ -86,7 +86,7 @@ impl RunFolder {
             // A file system without locks must do without them.
             Err(fs::TryLockError::Error(_)) => {}
         }
-        *held(&self.lock) = Some(file);
+        *self.lock.lock() = Some(file);
         Ok(())
     }
 
@@ -99,7 +99,7 @@ impl RunFolder {
     }
 
     fn restore(&self) {
-        if let Some(aside) = held(&self.old).take() {
+        if let Some(aside) = self.old.lock().take() {
             let _ = fs::rename(aside.path().join("old"), &self.path);
         }
     }

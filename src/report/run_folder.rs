@@ -2,8 +2,9 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use serde::Serialize;
 use tempfile::TempDir;
 
@@ -20,11 +21,6 @@ pub struct Labels {
     pub rows: Option<Vec<String>>,
     /// One per column of X and H.
     pub columns: Option<Vec<String>>,
-}
-
-/// What a mutex holds; what a panic left behind in it is as good as before.
-pub(super) fn held<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A folder that a run writes into. It is made when there is something to write,
@@ -155,7 +151,7 @@ impl RunFolder {
         self.write("history.csv", history_csv(&outcome.history).as_bytes())?;
         let json = serde_json::to_string_pretty(summary).expect("a summary is plain data");
         self.write("summary.json", (json + "\n").as_bytes())?;
-        held(&self.old).take();
+        self.old.lock().take();
         Ok(())
     }
 

@@ -29,6 +29,8 @@ pub struct Solver {
     pub(super) given: GivenFactors,
     pub(super) given_lambda: Option<Array2<f64>>,
     pub(super) observers: Vec<Box<dyn Observer>>,
+    /// Whether the tolerance can end a run.
+    stops: bool,
 }
 
 /// Where a run stands between two iterations.
@@ -75,6 +77,7 @@ impl Solver {
             given: GivenFactors::default(),
             given_lambda: None,
             observers: Vec::new(),
+            stops: true,
         }
     }
 
@@ -112,6 +115,15 @@ impl Solver {
     #[must_use]
     pub fn observe(mut self, observer: impl Observer + 'static) -> Self {
         self.observers.push(Box::new(observer));
+        self
+    }
+
+    /// Goes on to the last iteration, or until an observer ends the run, whatever the
+    /// tolerance. (A tolerance of 0 still ends a run whose divergence does not change
+    /// by a single bit.)
+    #[must_use]
+    pub fn to_the_last_iteration(mut self) -> Self {
+        self.stops = false;
         self
     }
 
@@ -218,7 +230,7 @@ impl Solver {
             if state.iteration > 0
                 && let Some(reason) = stop_reason(
                     state.record.relative_change,
-                    self.config.tolerance,
+                    self.stops.then_some(self.config.tolerance),
                     state.iteration,
                     self.config.max_iterations,
                 )

@@ -33,14 +33,14 @@ impl fmt::Display for StopReason {
 }
 
 /// The paper's rule, `abs(D_k − D_{k−1}) / D_0 ≤ tol`, with D taken after the
-/// bunch, and the limit on iterations.
+/// bunch, and the limit on iterations. Without a tolerance only the limit counts.
 pub(super) fn stop_reason(
     relative_change: f64,
-    tolerance: f64,
+    tolerance: Option<f64>,
     iteration: usize,
     max_iterations: usize,
 ) -> Option<StopReason> {
-    if relative_change <= tolerance {
+    if tolerance.is_some_and(|tolerance| relative_change <= tolerance) {
         Some(StopReason::Converged)
     } else if iteration >= max_iterations {
         Some(StopReason::MaxIterations)
@@ -66,12 +66,14 @@ mod tests {
 
     #[test]
     fn the_rule_stops_at_the_tolerance_or_the_limit() {
-        assert_eq!(stop_reason(1e-3, 1e-6, 5, 10), None);
+        assert_eq!(stop_reason(1e-3, Some(1e-6), 5, 10), None);
         let converged = Some(StopReason::Converged);
-        assert_eq!(stop_reason(1e-6, 1e-6, 5, 10), converged);
-        assert_eq!(stop_reason(1e-7, 1e-6, 10, 10), converged);
+        assert_eq!(stop_reason(1e-6, Some(1e-6), 5, 10), converged);
+        assert_eq!(stop_reason(1e-7, Some(1e-6), 10, 10), converged);
         let limit = Some(StopReason::MaxIterations);
-        assert_eq!(stop_reason(1e-3, 1e-6, 10, 10), limit);
+        assert_eq!(stop_reason(1e-3, Some(1e-6), 10, 10), limit);
+        assert_eq!(stop_reason(0.0, None, 5, 10), None);
+        assert_eq!(stop_reason(0.0, None, 10, 10), limit);
         assert_eq!(relative_change(3.0, 5.0, 10.0), 0.2);
         assert_eq!(relative_change(0.0, 0.0, 0.0), 0.0);
     }

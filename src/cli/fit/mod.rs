@@ -18,7 +18,7 @@ use clap::Args;
 pub(super) use self::arguments::FitArguments;
 use self::arguments::Format;
 use super::arguments::{LambdaArgument, read_lambda, read_optional};
-use super::checkpoints::{Checkpoints, held};
+use super::checkpoints::Checkpoints;
 use super::output::{complain, json, say};
 use super::progress::Progress;
 use super::{Ending, config_file};
@@ -157,7 +157,7 @@ impl<'a> Run<'a> {
         };
         // The progress bar goes before anything else is printed.
         drop(solver);
-        let mut aftermath = std::mem::take(&mut *held(&aftermath));
+        let mut aftermath = std::mem::take(&mut *aftermath.lock());
         if let Some(error) = aftermath.error.take() {
             return Err(error);
         }

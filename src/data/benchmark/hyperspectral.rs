@@ -1,11 +1,11 @@
 //! Benchmark D: a hyperspectral image, unmixed.
 
 use ndarray::{Array2, ArrayView1};
+use rand::RngExt;
 use rand::rngs::ChaCha8Rng;
-use rand::{RngExt, SeedableRng};
 use rand_distr::{Distribution, StandardNormal};
 
-use super::Benchmark;
+use super::{Benchmark, generator};
 
 /// Pixels along a side of the paper's abundance maps.
 pub const MAP_SIDE: usize = 55;
@@ -18,7 +18,7 @@ const BLOBS: usize = 6;
 /// more than 15° apart; rows of H are abundance maps of `side`×`side` pixels
 /// ([`MAP_SIDE`] in the paper), smooth, nonnegative, and summing to 1 in every pixel.
 pub fn benchmark_d(bands: usize, side: usize, rank: usize, seed: u64) -> Benchmark {
-    let mut generator = ChaCha8Rng::seed_from_u64(seed);
+    let mut generator = generator(seed);
     let mut w = Array2::zeros((bands, rank));
     for k in 0..rank {
         loop {

@@ -47,13 +47,21 @@ impl Benchmark {
     }
 }
 
+/// The random numbers of a dataset: another stream than that of a fit's start, so that
+/// data and start do not share numbers although they share a seed.
+fn generator(seed: u64) -> ChaCha8Rng {
+    let mut generator = ChaCha8Rng::seed_from_u64(seed);
+    generator.set_stream(2);
+    generator
+}
+
 /// Share of H that is zero in benchmarks B and C: the paper's α_H.
 const SPARSENESS_OF_H: f64 = 0.1;
 
 /// Benchmark A of the paper: `W = max(normal, 0)`, about half of it zeros, and
 /// `H` uniform on (0, 1). With r = 4 about one row of X in sixteen is all zero.
 pub fn benchmark_a(n: usize, m: usize, rank: usize, seed: u64) -> Benchmark {
-    let mut generator = ChaCha8Rng::seed_from_u64(seed);
+    let mut generator = generator(seed);
     let w = Array2::from_shape_simple_fn((n, rank), || {
         let normal: f64 = StandardNormal.sample(&mut generator);
         normal.max(0.0)
@@ -66,7 +74,7 @@ pub fn benchmark_a(n: usize, m: usize, rank: usize, seed: u64) -> Benchmark {
 /// signal, as in photons or words.
 pub fn poisson(n: usize, m: usize, rank: usize, scale: f64, seed: u64) -> Benchmark {
     let clean = benchmark_a(n, m, rank, seed);
-    // Another stream than the one the factors came from.
+    // Yet another stream than the one the factors came from.
     let mut generator = ChaCha8Rng::seed_from_u64(seed);
     generator.set_stream(1);
     let w = clean.w * scale;
@@ -125,6 +133,14 @@ mod tests {
     }
 
     #[test]
+    fn data_and_start_share_no_numbers() {
+        use rand::Rng;
+        let (mut data, mut start) = (generator(5), ChaCha8Rng::seed_from_u64(5));
+        let words: Vec<u64> = (0..1000).map(|_| start.next_u64()).collect();
+        assert!((0..1000).all(|_| !words.contains(&data.next_u64())));
+    }
+
+    #[test]
     fn counts_are_whole_and_about_right() {
         let noisy = poisson(200, 30, 3, 20.0, 1);
         assert!(noisy.x.iter().all(|x| x.fract() == 0.0 && *x >= 0.0));
@@ -136,7 +152,7 @@ mod tests {
 
     #[test]
     fn sparse_weights_are_about_as_sparse_as_asked() {
-        let mut generator = ChaCha8Rng::seed_from_u64(3);
+        let mut generator = generator(3);
         let h = sparse_uniform(&mut generator, 5, 2000);
         let zeros = h.iter().filter(|h| **h == 0.0).count() as f64 / h.len() as f64;
         assert!((zeros - SPARSENESS_OF_H).abs() < 0.02, "{zeros}");

@@ -15,11 +15,9 @@
 use std::path::Path;
 
 use ndarray::{Array2, Axis};
-use rand::SeedableRng;
-use rand::rngs::ChaCha8Rng;
 
 use super::hyperspectral::{abundance_maps, apart};
-use super::{Benchmark, sparse_uniform};
+use super::{Benchmark, generator, sparse_uniform};
 use crate::data::{Source, TableOptions};
 use crate::error::{Error, Result};
 
@@ -57,7 +55,7 @@ pub fn published_c(folder: &Path, m: usize, rank: usize, seed: u64) -> Result<Be
     let enough: Vec<usize> = (0..signals.nrows().min(rank)).collect();
     check_count(folder, file, enough.len(), rank)?;
     let w = signals.select(Axis(0), &enough).t().to_owned();
-    let h = sparse_uniform(&mut ChaCha8Rng::seed_from_u64(seed), rank, m);
+    let h = sparse_uniform(&mut generator(seed), rank, m);
     Ok(Benchmark::of(w, h))
 }
 
@@ -72,7 +70,7 @@ pub fn published_d(folder: &Path, side: usize, rank: usize, seed: u64) -> Result
     let chosen = apart(&spectra, rank);
     check_count(folder, file, chosen.len(), rank)?;
     let w = spectra.select(Axis(1), &chosen);
-    let h = abundance_maps(&mut ChaCha8Rng::seed_from_u64(seed), side, rank);
+    let h = abundance_maps(&mut generator(seed), side, rank);
     Ok(Benchmark::of(w, h))
 }
 

@@ -17,8 +17,10 @@ const EXACT: f64 = 1e-9;
 /// from triangular equations.
 ///
 /// `None` unless W is nonnegative and W H equals X, both to 1e-9 of the largest
-/// entry: such factors are unique but for scale and order, so they are the ones X
-/// was made of.
+/// entry. These are then the only factors in which every row of H is a row of X (but
+/// for scale and order). They need not be the only nonnegative ones: where H has no
+/// zeros, as in benchmark A, its rows can be moved a little apart and W makes up for
+/// it.
 ///
 /// # Shapes
 /// `x` n×m; W n×rank, H rank×m.

@@ -3,15 +3,14 @@
 use std::f64::consts::TAU;
 
 use ndarray::Array2;
-use rand::rngs::ChaCha8Rng;
-use rand::{RngExt, SeedableRng};
+use rand::RngExt;
 
-use super::{Benchmark, sparse_uniform};
+use super::{Benchmark, generator, sparse_uniform};
 
 /// Benchmark B: each column of W is a sinusoid of its own frequency and phase,
 /// its negative half replaced by zeros.
 pub fn benchmark_b(n: usize, m: usize, rank: usize, seed: u64) -> Benchmark {
-    let mut generator = ChaCha8Rng::seed_from_u64(seed);
+    let mut generator = generator(seed);
     let waves: Vec<(f64, f64)> = (0..rank)
         .map(|k| {
             // Neighbouring frequencies differ by at least half a period.
@@ -33,7 +32,7 @@ const PEAKS: std::ops::Range<usize> = 3..8;
 /// Benchmark C: each column of W is a spectrum of Gaussian and Lorentzian peaks,
 /// scaled to maximum 1.
 pub fn benchmark_c(n: usize, m: usize, rank: usize, seed: u64) -> Benchmark {
-    let mut generator = ChaCha8Rng::seed_from_u64(seed);
+    let mut generator = generator(seed);
     let mut w = Array2::zeros((n, rank));
     for mut spectrum in w.columns_mut() {
         for _ in 0..generator.random_range(PEAKS) {

@@ -3,9 +3,9 @@
 use crate::error::Result;
 use crate::experiment::{Contender, DatasetResults, Measure, Moment};
 
-/// A sentence of the paper, and the answer.
+/// What the paper says about something, if it does, and what was found.
 pub(super) struct Claim {
-    pub(super) paper: String,
+    pub(super) paper: Option<&'static str>,
     pub(super) found: String,
 }
 
@@ -16,124 +16,142 @@ const TABLE_1: [(&str, f64, f64); 3] = [
     ("altbi", 21.3388, 23.3308),
 ];
 
-/// What the paper reports for a contender on benchmark A, where this dataset is
-/// one: [SIR of W, SIR of H].
-pub(super) fn table_1(dataset: &str, contender: &str) -> Option<[f64; 2]> {
-    let is_a = dataset == "a" || dataset.starts_with("a-published");
+/// What the paper reports for a contender on benchmark A: [SIR of W, SIR of H].
+pub(super) fn table_1(contender: &str) -> Option<[f64; 2]> {
     let row = TABLE_1.iter().find(|(name, ..)| *name == contender);
-    row.filter(|_| is_a).map(|(_, w, h)| [*w, *h])
+    row.map(|(_, w, h)| [*w, *h])
 }
 
-/// The numbers of one measure at the stopping rule.
+/// The paper's benchmark that a dataset stands for.
+pub(super) fn letter(results: &DatasetResults) -> Option<char> {
+    let name = results.dataset.name.as_str();
+    let (first, rest) = name.split_at(1);
+    let is_one = "abcd".contains(first) && (rest.is_empty() || rest.starts_with("-published"));
+    first.chars().next().filter(|_| is_one)
+}
+
+/// In the order of the page.
+pub(super) fn claims(results: &DatasetResults) -> Result<Vec<Claim>> {
+    let letter = letter(results);
+    let of_a = |text| (letter == Some('a')).then_some(text);
+    let mut claims = Vec::new();
+    if let Some(found) = sir(results) {
+        let paper = match letter {
+            Some('a') => Some(
+                "AltBi recovers W and H best. Mean SIR of W / H in dB (Table 1): MU 16.73 / 19.21, \
+                 P-MU 16.73 / 19.21, AltBi 21.34 / 23.33.",
+            ),
+            Some(_) => {
+                Some("The SIR of AltBi is better than that of MU and P-MU (no numbers are given).")
+            }
+            None => None,
+        };
+        claims.push(Claim { paper, found });
+    }
+    claims.extend([
+        Claim {
+            paper: of_a(
+                "The response of AltBi is better than that of MU and of P-MU with any λ from 0.1 to 1.",
+            ),
+            found: response(results),
+        },
+        Claim {
+            paper: of_a(
+                "The tuned λ is a sparse vector: the peak of its distribution moves from a positive \
+                 value towards zero.",
+            ),
+            found: lambda(results)?,
+        },
+        Claim {
+            paper: of_a("AltBi makes W sparser and leaves the sparsity of H alone."),
+            found: sparsity(results),
+        },
+    ]);
+    Ok(claims)
+}
+
+/// The mean of a measure at the stopping rule.
 fn mean(results: &DatasetResults, contender: &str, measure: Measure) -> Option<f64> {
     let spread = results.spread(contender, Moment::Stopped, measure);
     spread.map(|spread| spread.mean)
 }
 
-pub(super) fn claims(results: &DatasetResults) -> Result<Vec<Claim>> {
-    let mut claims = Vec::new();
-    claims.extend(sir(results));
-    claims.push(response(results));
-    claims.push(lambda(results)?);
-    claims.extend(sparsity(results));
-    Ok(claims)
+/// "MU 20.1 / 22.7, …" of two measures.
+fn pairs(results: &DatasetResults, measures: [Measure; 2], digits: usize) -> Option<String> {
+    let pair = |contender: Contender| {
+        let [w, h] = measures.map(|measure| mean(results, &contender.name, measure));
+        Some(format!(
+            "{} {:.digits$} / {:.digits$}",
+            contender.label, w?, h?
+        ))
+    };
+    let all: Option<Vec<String>> = Contender::compared().into_iter().map(pair).collect();
+    Some(all?.join(", "))
 }
 
-fn sir(results: &DatasetResults) -> Option<Claim> {
-    let row = |contender: &Contender| -> Option<String> {
-        let w = mean(results, &contender.name, Measure::SirW)?;
-        let h = mean(results, &contender.name, Measure::SirH)?;
-        Some(format!("{} {w:.2} / {h:.2}", contender.label))
-    };
-    let rows: Option<Vec<String>> = Contender::compared().iter().map(row).collect();
-    let paper = if table_1(&results.dataset.name, "mu").is_some() {
-        "AltBi recovers W and H best. Mean SIR of W / H in dB (Table 1): MU 16.73 / 19.21, \
-         P-MU 16.73 / 19.21, AltBi 21.34 / 23.33."
-    } else {
-        "The SIR of AltBi is better than that of MU and P-MU (no numbers are given)."
-    };
-    Some(Claim {
-        paper: paper.into(),
-        found: format!("Mean SIR of W / H in dB: {}.", rows?.join(", ")),
-    })
+fn sir(results: &DatasetResults) -> Option<String> {
+    let pairs = pairs(results, [Measure::SirW, Measure::SirH], 2)?;
+    Some(format!("Mean SIR of W / H in dB: {pairs}."))
 }
 
-fn response(results: &DatasetResults) -> Claim {
-    let error = |name: &str| mean(results, name, Measure::RelativeError).unwrap_or(f64::NAN);
-    let ours = error("altbi");
+fn response(results: &DatasetResults) -> String {
+    let errors = |name: &str| results.values(name, Moment::Stopped, Measure::RelativeError);
+    let ours = errors("altbi");
+    let lower = |name: &str| {
+        let pairs = ours.iter().zip(errors(name));
+        pairs.filter(|(ours, theirs)| **ours < *theirs).count()
+    };
     let responses = Contender::responses();
-    let beaten = responses.iter().filter(|one| ours < error(&one.name));
-    let (beaten, of) = (beaten.count(), responses.len());
-    let verdict = |name: &str| {
-        if ours < error(name) {
-            "lower"
-        } else {
-            "not lower"
-        }
+    let with_lambda = responses.iter().map(|one| lower(&one.name));
+    let (least, most) = with_lambda.fold((usize::MAX, 0), |(least, most), count| {
+        (least.min(count), most.max(count))
+    });
+    let range = if least == most {
+        least.to_string()
+    } else {
+        format!("{least} to {most}")
     };
-    Claim {
-        paper:
-            "The error of AltBi is lower than that of MU and of P-MU with every λ from 0.1 to 1."
-                .into(),
-        found: format!(
-            "Mean relative error of AltBi {ours:.3e}: lower than P-MU's for {beaten} of {of} λ, {} \
-             than MU's ({:.3e}), {} than that of MU-T ({:.3e}), which has no penalty at all.",
-            verdict("mu"),
-            error("mu"),
-            verdict("mu-t"),
-            error("mu-t"),
-        ),
-    }
+    format!(
+        "Of {} starts, AltBi's error is lower than MU's in {}, than P-MU's in {range} (depending on \
+         λ), than that of MU-T, which has no penalty, in {}.",
+        ours.len(),
+        lower("mu"),
+        lower("mu-t"),
+    )
 }
 
-fn lambda(results: &DatasetResults) -> Result<Claim> {
-    let (mut zeros, mut rows, mut smaller) = (0, 0, 0);
+fn lambda(results: &DatasetResults) -> Result<String> {
+    let (mut zeros, mut smaller) = (0, 0);
+    let (mut first, mut last) = (Vec::new(), Vec::new());
     for trial in &results.trials["altbi"] {
-        let [first, last] = results.lambda(trial.start)?;
-        for (first, last) in first.iter().zip(&last) {
-            // A row of zeros has no penalty to weigh: its λ is zero from the start.
-            if *first > 0.0 {
-                rows += 1;
-                zeros += usize::from(*last == 0.0);
-                smaller += usize::from(last < first);
-            }
+        for lambda in results.acting_lambda(trial.start)? {
+            zeros += usize::from(lambda.last == 0.0);
+            smaller += usize::from(lambda.last < lambda.first);
+            first.push(lambda.first);
+            last.push(lambda.last);
         }
     }
-    let share = |count: usize| 100.0 * count as f64 / rows.max(1) as f64;
-    Ok(Claim {
-        paper:
-            "The tuned λ is a sparse vector: the peak of its distribution moves from a positive \
-                value towards zero."
-                .into(),
-        found: format!(
-            "{:.1} % of the λᵢ that began above zero end at zero; {:.1} % end below where they \
-             began.",
-            share(zeros),
-            share(smaller)
-        ),
-    })
+    let share = |count: usize| 100.0 * count as f64 / first.len().max(1) as f64;
+    let median = |values: &[f64]| {
+        let spread = crate::metrics::Spread::of(values);
+        spread.map_or(f64::NAN, |spread| spread.median)
+    };
+    Ok(format!(
+        "Over rows and starts, the median of λᵢ is {:.3} at the start and {:.3} at the end; {:.1} % \
+         end below where they began, {:.1} % at zero.",
+        median(&first),
+        median(&last),
+        share(smaller),
+        share(zeros)
+    ))
 }
 
-fn sparsity(results: &DatasetResults) -> Option<Claim> {
-    let value = |name: &str, measure| mean(results, name, measure);
-    let row = |label: &str, name: &str| -> Option<String> {
-        let w = value(name, Measure::SparsityW)?;
-        let h = value(name, Measure::SparsityH)?;
-        Some(format!("{label} {w:.1} / {h:.1}"))
-    };
-    let mut rows = Vec::new();
-    for contender in Contender::compared() {
-        rows.push(row(&contender.label, &contender.name)?);
-    }
+fn sparsity(results: &DatasetResults) -> String {
+    let pairs = pairs(results, [Measure::SparsityW, Measure::SparsityH], 1);
     let truth = match results.dataset.true_sparsity {
         Some([w, h]) => format!("; in truth {w:.1} / {h:.1}"),
         None => String::new(),
     };
-    Some(Claim {
-        paper: "AltBi makes W sparser and leaves the sparsity of H alone.".into(),
-        found: format!(
-            "Entries of W / H that are almost zero, in %: {}{truth}.",
-            rows.join(", ")
-        ),
-    })
+    let pairs = pairs.unwrap_or_default();
+    format!("Entries of W / H that are almost zero, in %: {pairs}{truth}.")
 }

@@ -1,13 +1,15 @@
 //! The pictures of a dataset.
 
 use super::Plotted;
+use super::claims::letter;
 use super::signals::signals;
 use crate::error::Result;
 use crate::experiment::{
-    Contender, CurvePoint, DatasetResults, Layout, Measure, Moment, Protocol, TrialRecord,
+    ActingLambda, Contender, CurvePoint, DatasetResults, Layout, Measure, Moment, Protocol,
+    TrialRecord,
 };
-use crate::metrics::{density, quantile};
-use crate::plot::{Chart, Scale, Series};
+use crate::metrics::{Spread, density, quantile};
+use crate::plot::{Chart, Scale, Series, short};
 use crate::report::Figure;
 
 /// All pictures, in the order of the report.
@@ -17,27 +19,24 @@ pub(super) fn figures(results: &DatasetResults, protocol: &Protocol) -> Result<V
         error_by_iteration(results, protocol, paper.error),
         objective(results, protocol, paper.objective),
         error_by_work(results, protocol),
+        error_by_time(results, protocol),
     ];
-    if results.dataset.true_sparsity.is_some() {
-        for moment in [Moment::Stopped, Moment::Work] {
-            let paper = if moment == Moment::Stopped {
+    let known = results.dataset.true_sparsity.is_some();
+    let moments = if known {
+        &[Moment::Stopped, Moment::Work][..]
+    } else {
+        &[]
+    };
+    for moment in moments {
+        for measure in [Measure::SirW, Measure::SirH] {
+            let paper = if *moment == Moment::Stopped {
                 paper.sir
             } else {
                 ""
             };
-            for measure in [Measure::SirW, Measure::SirH] {
-                all.push(boxes(results, protocol, measure, moment, paper));
-            }
+            all.push(boxes(results, protocol, measure, *moment, paper));
         }
     }
-    all.push(response(results, Measure::RelativeError, paper.response));
-    if results.dataset.true_sparsity.is_some() {
-        all.push(response(results, Measure::SirW, ""));
-    }
-    all.extend([
-        lambda_by_row(results, paper.lambda)?,
-        lambda_density(results, paper.density)?,
-    ]);
     for measure in [Measure::SparsityW, Measure::SparsityH] {
         all.push(boxes(
             results,
@@ -47,8 +46,16 @@ pub(super) fn figures(results: &DatasetResults, protocol: &Protocol) -> Result<V
             paper.sparsity,
         ));
     }
+    all.extend([
+        lambda_by_row(results, paper.lambda)?,
+        lambda_density(results, paper.density)?,
+    ]);
+    all.push(response(results, Measure::RelativeError, paper.response));
+    if known {
+        all.push(response(results, Measure::SirW, ""));
+    }
     if results.dataset.layout != Layout::Unordered {
-        all.extend(signals(results, paper.signals)?);
+        all.extend(signals(results)?);
     }
     Ok(all)
 }
@@ -63,13 +70,12 @@ struct PaperFigures {
     lambda: &'static str,
     density: &'static str,
     sparsity: &'static str,
-    signals: &'static str,
 }
 
 impl PaperFigures {
     fn of(results: &DatasetResults) -> Self {
-        match results.dataset.name.as_bytes().first() {
-            Some(b'a') => Self {
+        match letter(results) {
+            Some('a') => Self {
                 error: "2a",
                 objective: "2b",
                 sir: "3",
@@ -77,28 +83,24 @@ impl PaperFigures {
                 lambda: "4a",
                 density: "4b",
                 sparsity: "5",
-                signals: "",
             },
-            Some(b'b') => Self {
+            Some('b') => Self {
                 error: "7a",
                 objective: "7b",
                 sir: "7c",
                 sparsity: "7d",
-                signals: "1a",
                 ..Self::default()
             },
-            Some(b'c') => Self {
+            Some('c') => Self {
                 error: "8a",
                 objective: "8b",
                 sir: "8c",
                 sparsity: "8d",
-                signals: "1b",
                 ..Self::default()
             },
-            Some(b'd') => Self {
+            Some('d') => Self {
                 sir: "9a",
                 sparsity: "9b",
-                signals: "10",
                 ..Self::default()
             },
             _ => Self::default(),
@@ -106,14 +108,17 @@ impl PaperFigures {
     }
 }
 
-/// "…; the paper's Figure 3."
-pub(super) fn caption(text: &str, paper: &str) -> String {
+/// A caption that names the paper's figure, where there is one.
+fn caption(text: &str, paper: &str, how: &str) -> String {
     if paper.is_empty() {
         text.into()
     } else {
-        format!("{text} The paper's Figure {paper} shows this for MU, P-MU and AltBi.")
+        format!("{text} The paper's Figure {paper} {how}.")
     }
 }
+
+/// How the paper shows the same.
+const THREE_METHODS: &str = "shows MU, P-MU and AltBi";
 
 fn plotted(name: &str, title: String, caption: String, chart: &Chart) -> Plotted {
     Plotted {
@@ -173,10 +178,17 @@ fn error_by_iteration(results: &DatasetResults, protocol: &Protocol, paper: &str
         |_, at| at.iteration as f64,
         |at| at.relative_error,
     );
-    let text = "D(X, WH) / D(X, mean of X), the median over starts, without the stopping rule. \
-                An iteration of MU and P-MU has one update of W, that of the others T.";
+    let mut text = String::from(
+        "D(X, WH) / D(X, mean of X), the median over starts, without the stopping rule. An \
+         iteration of MU and P-MU has one update of W, that of the others T.",
+    );
+    // Both errors are D over a number that depends on X alone.
+    let first = |measure| results.values("altbi", Moment::Stopped, measure)[0];
+    let factor = first(Measure::PaperRelativeError) / first(Measure::RelativeError);
+    text += &format!(" In the paper's definition multiply by {}.", short(factor));
+    let how = "shows MU, P-MU and AltBi, in that definition";
     let title = "Relative error by iteration".into();
-    plotted("error_iteration", title, caption(text, paper), &chart)
+    plotted("error_iteration", title, caption(&text, paper, how), &chart)
 }
 
 fn objective(results: &DatasetResults, protocol: &Protocol, paper: &str) -> Plotted {
@@ -192,15 +204,13 @@ fn objective(results: &DatasetResults, protocol: &Protocol, paper: &str) -> Plot
     let text = "D(X, WH) + Σ λᵢ r(wᵢ), the median over starts. The methods do not minimise the \
                 same function: each has its own λ.";
     let title = "Objective by iteration".into();
-    plotted("objective_iteration", title, caption(text, paper), &chart)
+    let text = caption(text, paper, THREE_METHODS);
+    plotted("objective_iteration", title, text, &chart)
 }
 
 fn error_by_work(results: &DatasetResults, protocol: &Protocol) -> Plotted {
     let chart = Chart::new("updates of W", "relative error", Scale::Logarithmic);
-    let updates = |contender: &Contender| match contender.name.as_str() {
-        "mu" | "p-mu" => 1,
-        _ => protocol.bunch,
-    };
+    let updates = |contender: &Contender| contender.updates_of_w(protocol);
     let chart = curves(
         chart,
         results,
@@ -213,6 +223,30 @@ fn error_by_work(results: &DatasetResults, protocol: &Protocol) -> Plotted {
     plotted("error_work", title, text.into(), &chart)
 }
 
+fn error_by_time(results: &DatasetResults, protocol: &Protocol) -> Plotted {
+    let mut chart = Chart::new("seconds", "relative error", Scale::Logarithmic);
+    let last = |name: &str| {
+        let seconds = results.values(name, Moment::Time, Measure::Seconds);
+        Spread::of(&seconds).map_or(f64::INFINITY, |spread| spread.median)
+    };
+    let end = last("altbi");
+    for contender in Contender::compared() {
+        let trials = &results.trials[&contender.name];
+        let errors = median_curve(trials, usize::MAX, |_| 0.0, |at| at.relative_error);
+        let seconds = median_curve(trials, usize::MAX, |_| 0.0, |at| at.seconds);
+        let points = seconds.iter().zip(&errors).map(|(x, y)| (x.1, y.1));
+        let points = points.filter(|(seconds, _)| *seconds <= end).collect();
+        chart = chart.with(Series::line(&contender.label, points));
+    }
+    let text = format!(
+        "Medians over starts of error and time, up to the time of AltBi's {} iterations. Seconds \
+         depend on the machine and on what else it does; every fit ran on one thread, and every \
+         method evaluates the divergence in every iteration.",
+        protocol.max_iterations
+    );
+    plotted("error_time", "Relative error by time".into(), text, &chart)
+}
+
 /// One box per contender.
 fn boxes(
     results: &DatasetResults,
@@ -221,7 +255,7 @@ fn boxes(
     moment: Moment,
     paper: &str,
 ) -> Plotted {
-    let mut chart = Chart::new("", &measure.to_string(), Scale::Linear);
+    let mut chart = Chart::new("method", &measure.to_string(), Scale::Linear);
     let mut ticks = Vec::new();
     for (place, contender) in Contender::compared().iter().enumerate() {
         let values = results.values(&contender.name, moment, measure);
@@ -251,7 +285,7 @@ fn boxes(
     plotted(
         &format!("{}_{}", measure.name(), moment.name()),
         format!("{what} {when}"),
-        caption(&text, paper),
+        caption(&text, paper, THREE_METHODS),
         &chart,
     )
 }
@@ -292,28 +326,36 @@ fn response(results: &DatasetResults, measure: Measure, paper: &str) -> Plotted 
     };
     let text = "P-MU with λ fixed from 0.1 to 1, at the stopping rule, beside the methods that \
                 have no λ to choose.";
-    plotted(name, title.into(), caption(text, paper), &chart)
+    let text = caption(text, paper, THREE_METHODS);
+    plotted(name, title.into(), text, &chart)
 }
+
+/// How the paper shows λ.
+const ONE_START: &str = "shows it for one start";
 
 fn lambda_by_row(results: &DatasetResults, paper: &str) -> Result<Plotted> {
     let start = results.middle_start();
-    let [first, last] = results.lambda(start)?;
-    let points = |lambda: &ndarray::Array2<f64>| {
-        let rows = lambda.iter().enumerate();
-        rows.map(|(i, value)| (i as f64, *value)).collect()
+    let rows = results.acting_lambda(start)?;
+    let points = |value: fn(&ActingLambda) -> f64| {
+        let point = |lambda: &ActingLambda| (lambda.row as f64, value(lambda));
+        rows.iter().map(point).collect()
     };
     let chart = Chart::new("row of W", "λ", Scale::Linear)
-        .with(Series::points("at the start", points(&first)))
-        .with(Series::points("at the end", points(&last)));
-    let text =
-        format!("λᵢ of AltBi, first and last, from start {start} (the middle one by SIR of W).");
-    let text = if paper.is_empty() {
-        text
-    } else {
-        format!("{text} The paper's Figure {paper} shows this for one start.")
-    };
+        .with(Series::points(
+            "at the start",
+            points(|lambda| lambda.first),
+        ))
+        .with(Series::points("at the end", points(|lambda| lambda.last)));
+    let text = format!(
+        "λᵢ of AltBi at the start and at the stopping rule, from start {start}, the middle one. {}",
+        LEFT_OUT
+    );
+    let text = caption(&text, paper, ONE_START);
     Ok(plotted("lambda_rows", "λ of each row".into(), text, &chart))
 }
+
+/// Which rows no picture of λ shows.
+const LEFT_OUT: &str = "Rows of zeros in W, whose λᵢ does nothing, are left out.";
 
 /// Places of a density curve.
 const PLACES: usize = 161;
@@ -321,24 +363,27 @@ const PLACES: usize = 161;
 fn lambda_density(results: &DatasetResults, paper: &str) -> Result<Plotted> {
     let mut all = [Vec::new(), Vec::new()];
     for trial in &results.trials["altbi"] {
-        for (values, lambda) in all.iter_mut().zip(results.lambda(trial.start)?) {
-            values.extend(lambda);
+        for lambda in results.acting_lambda(trial.start)? {
+            all[0].push(lambda.first);
+            all[1].push(lambda.last);
         }
     }
     let mut sorted = all.concat();
     sorted.sort_by(f64::total_cmp);
-    let to = quantile(&sorted, 0.98);
+    let to = match sorted.as_slice() {
+        [] => 1.0,
+        sorted => quantile(sorted, 0.98),
+    };
     let to = if to > 0.0 { to } else { 1.0 };
     let mut chart = Chart::new("λ", "density", Scale::Linear);
     for (name, values) in ["at the start", "at the end"].iter().zip(&all) {
         chart = chart.with(Series::line(*name, density(&thinned(values), to, PLACES)));
     }
-    let text = "Distribution of AltBi's λᵢ over all rows and starts, up to its 98th percentile.";
-    let text = if paper.is_empty() {
-        text.into()
-    } else {
-        format!("{text} The paper's Figure {paper} shows this for one start.")
-    };
+    let text = format!(
+        "Distribution of AltBi's λᵢ over all rows and starts, at the start and at the stopping \
+         rule, up to the 98th percentile. {LEFT_OUT}"
+    );
+    let text = caption(&text, paper, ONE_START);
     let title = "Density of λ".into();
     Ok(plotted("lambda_density", title, text, &chart))
 }

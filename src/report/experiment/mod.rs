@@ -80,6 +80,17 @@ impl<'a> ExperimentReport<'a> {
         ] {
             write_whole(&folder.join("tables").join(name), text.as_bytes())?;
         }
+        // Pictures of datasets that are no longer part of the report would mislead.
+        if let Ok(entries) = std::fs::read_dir(folder.join("figures")) {
+            for entry in entries.flatten() {
+                let own =
+                    |chapter: &Chapter<'_>| entry.file_name() == *chapter.results.dataset.name;
+                if !self.chapters.iter().any(own) {
+                    // Nothing depends on it.
+                    let _ = std::fs::remove_dir_all(entry.path());
+                }
+            }
+        }
         for chapter in &self.chapters {
             let place = folder.join("figures").join(&chapter.results.dataset.name);
             for Plotted { figure, csv } in &chapter.figures {

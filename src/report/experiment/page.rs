@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::claims::table_1;
+use super::claims::{letter, table_1};
 use super::{Chapter, ExperimentReport};
 use crate::experiment::{
     Comparison, Conclusion, Contender, DatasetResults, Measure, Moment, Protocol,
@@ -39,12 +39,22 @@ pub(super) fn page(report: &ExperimentReport<'_>) -> String {
 }
 
 fn introduction(protocol: &Protocol) -> String {
+    let (runs, iterations) = (protocol.runs, protocol.max_iterations);
+    let fewer = if runs < 30 {
+        " The paper has 30 starts; with fewer, differences say little."
+    } else {
+        ""
+    };
     format!(
-        "KL divergence, ℓ1 penalty on W, {} random starts (the same for every method), at most {} \
-         iterations, tolerance {:e}, T = {}. MU: plain multiplicative updates. P-MU: with λ = 0.5. \
-         MU-T: T updates of W per update of H, as AltBi does, but λ = 0. Frozen λ: AltBi whose \
-         first λ is kept. Whether tuning λ does anything is decided by AltBi against the last two.",
-        protocol.runs, protocol.max_iterations, protocol.tolerance, protocol.bunch
+        "KL divergence, ℓ1 penalty on W, {runs} random starts (the same for every method), at most \
+         {iterations} iterations, tolerance {:e}, T = {}.{fewer} MU: plain multiplicative updates. P-MU: \
+         with λ = 0.5. MU-T: T updates of W per update of H, as AltBi does, but λ = 0. Frozen λ: \
+         AltBi whose first λ is kept. Whether tuning λ does anything is decided by AltBi against \
+         the last two.</p><p>At the stopping rule methods with T updates of W per iteration have \
+         spent more work than MU and P-MU. Equal work means equally many updates of W: MU and \
+         P-MU have then made T times as many updates of H, and the derivatives of AltBi are not \
+         counted. Equal time counts everything.",
+        protocol.tolerance, protocol.bunch
     )
 }
 
@@ -55,14 +65,11 @@ fn overview(report: &ExperimentReport<'_>) -> String {
         let _ = write!(table, "<th>{}</th>", contender.label);
     }
     table.push_str("</tr>\n");
-    if report
-        .chapters
-        .iter()
-        .any(|chapter| table_1(&chapter.results.dataset.name, "mu").is_some())
-    {
+    let of_a = |chapter: &Chapter<'_>| letter(chapter.results) == Some('a');
+    if report.chapters.iter().any(of_a) {
         table.push_str("<tr><td>the paper's Table 1 (A, stopping rule)</td>");
         for contender in Contender::compared() {
-            let cell = table_1("a", &contender.name);
+            let cell = table_1(&contender.name);
             let cell = cell.map_or("–".into(), |[w, h]| format!("{w:.2} / {h:.2}"));
             let _ = write!(table, "<td>{cell}</td>");
         }
@@ -110,7 +117,8 @@ fn section(chapter: &Chapter<'_>, protocol: &Protocol, tests: usize) -> String {
     );
     text.push_str("<h2>Beside the paper</h2><div class=\"wide\"><table><tr><th>The paper says</th><th>Found here, at the stopping rule</th></tr>\n");
     for claim in &chapter.claims {
-        let (paper, found) = (escape(&claim.paper), escape(&claim.found));
+        let paper = claim.paper.unwrap_or("Nothing about this benchmark.");
+        let (paper, found) = (escape(paper), escape(&claim.found));
         let _ = writeln!(text, "<tr><td>{paper}</td><td>{found}</td></tr>");
     }
     text.push_str("</table></div>\n");
@@ -165,12 +173,14 @@ fn number(measure: Measure, mean: f64, deviation: f64) -> String {
         Measure::SparsityW | Measure::SparsityH => {
             (format!("{mean:.1}"), format!("{deviation:.1}"))
         }
-        Measure::Iterations => (format!("{mean:.0}"), format!("{deviation:.0}")),
+        Measure::Iterations | Measure::UpdatesOfW => {
+            (format!("{mean:.0}"), format!("{deviation:.0}"))
+        }
         Measure::Seconds => (format!("{mean:.2}"), format!("{deviation:.2}")),
         _ => (three_digits(mean), three_digits(deviation)),
     };
-    // One start has no deviation.
-    if deviation.contains("NaN") {
+    // One start has no deviation, and a budget none that matters.
+    if deviation.contains("NaN") || deviation.trim_matches(['0', '.']).is_empty() {
         mean
     } else {
         format!("{mean} ± {deviation}")
@@ -199,7 +209,7 @@ fn differences(chapter: &Chapter<'_>, protocol: &Protocol, tests: usize) -> Stri
         .collect();
     let mut table = String::from(
         "<div class=\"wide\"><table class=\"numbers\"><caption>AltBi minus each other method, from \
-         the same starts: mean ± standard error (p)</caption><tr><th></th>",
+         the same starts: mean ± standard error, median (p)</caption><tr><th></th>",
     );
     for measure in &measures {
         let name = match measure {
@@ -237,10 +247,13 @@ fn differences(chapter: &Chapter<'_>, protocol: &Protocol, tests: usize) -> Stri
     }
     let _ = write!(
         table,
-        "</table></div>\n<p class=\"small\">p: Wilcoxon's signed-rank test over the {} starts, exact, \
-         two-sided, after Holm's correction for all {tests} tests on this page; below 0.05 the cell \
-         says better or worse. It speaks about starts on this one matrix, not about other \
-         matrices.</p>\n",
+        "</table></div>\n<p class=\"small\">Relative errors are compared by their logarithms, in \
+         decades: below zero AltBi's is lower. p: Wilcoxon's signed-rank test over the {} starts, \
+         exact, two-sided, after Holm's correction for all {tests} tests of this page (those at \
+         equal time, which no two runs repeat exactly, among themselves); below 0.05 the cell says \
+         better or worse, as the ranks do, even where a few starts give the mean another sign. It \
+         speaks about starts on this one matrix, not about other matrices. At equal work MU-T and \
+         frozen λ are where they were at equal iterations.</p>\n",
         protocol.runs
     );
     table
@@ -248,6 +261,7 @@ fn differences(chapter: &Chapter<'_>, protocol: &Protocol, tests: usize) -> Stri
 
 fn difference(one: &Comparison) -> String {
     let (mean, error) = (one.difference.mean, one.difference.standard_error);
+    let median = one.difference.median;
     let digits = if one.measure == Measure::RelativeError {
         3
     } else {
@@ -268,5 +282,5 @@ fn difference(one: &Comparison) -> String {
         Conclusion::Worse => (" class=\"worse\"", ", worse"),
         Conclusion::Undecided => ("", ""),
     };
-    format!("<td{class}>{mean:+.digits$}{error} ({p}{word})</td>")
+    format!("<td{class}>{mean:+.digits$}{error}, {median:+.digits$} ({p}{word})</td>")
 }

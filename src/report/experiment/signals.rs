@@ -5,8 +5,10 @@ use std::fmt::Write;
 use ndarray::{Array2, Axis};
 
 use super::Plotted;
+use super::claims::letter;
 use crate::error::Result;
-use crate::experiment::{DatasetResults, Layout, Truth};
+use crate::experiment::{DatasetResults, Layout};
+use crate::factors::Factors;
 use crate::metrics::recovery;
 use crate::plot::Maps;
 use crate::report::Figure;
@@ -16,11 +18,11 @@ use crate::report::figures::strips;
 const SHOWN: [(&str, &str); 2] = [("altbi", "AltBi"), ("mu-t", "MU-T")];
 
 /// The columns of W (and maps of H) in truth and as found, in the same order.
-pub(super) fn signals(results: &DatasetResults, paper: &str) -> Result<Vec<Plotted>> {
+pub(super) fn signals(results: &DatasetResults) -> Result<Vec<Plotted>> {
     let start = results.middle_start();
     let truth = results.truth()?;
     let rank = results.dataset.rank;
-    let mut shown: Vec<(String, String, Truth)> = Vec::new();
+    let mut shown: Vec<(String, String, Factors)> = Vec::new();
     for (name, label) in SHOWN {
         let found = results.factors(name, start)?;
         let found = match &truth {
@@ -33,14 +35,26 @@ pub(super) fn signals(results: &DatasetResults, paper: &str) -> Result<Vec<Plott
     if let Some(truth) = truth {
         shown.insert(0, ("truth".into(), "in truth".into(), truth));
     }
-    let text = format!(
-        "At the stopping rule from start {start}, the middle one for AltBi; matched to the truth \
-         where it is known, each scaled to its maximum."
-    );
-    let text = if paper.is_empty() {
-        text
-    } else {
-        format!("{text} The paper's Figure {paper} shows such a picture.")
+    let caption = |name: &str| {
+        if name == "truth" {
+            return "What X was made of, each scaled to its maximum.".to_owned();
+        }
+        format!(
+            "At the stopping rule from start {start}, the middle one for AltBi; in the order of the \
+             true components where they are known, each scaled to its maximum."
+        )
+    };
+    let paper = |name: &str, of_w: bool| -> String {
+        let figure = match (letter(results), name, of_w) {
+            (Some('b'), "truth", _) => "1a",
+            (Some('c'), "truth", _) => "1b",
+            (Some('d'), "truth", true) => "10c",
+            (Some('d'), "truth", false) => "10a",
+            (Some('d'), "altbi", true) => "10d",
+            (Some('d'), "altbi", false) => "10b",
+            _ => return String::new(),
+        };
+        format!(" The paper's Figure {figure} is such a picture, of other data.")
     };
     let mut all = Vec::new();
     for (name, title, factors) in &shown {
@@ -48,7 +62,7 @@ pub(super) fn signals(results: &DatasetResults, paper: &str) -> Result<Vec<Plott
             figure: Figure {
                 name: format!("w_{name}"),
                 title: format!("Columns of W {title}"),
-                caption: text.clone(),
+                caption: caption(name) + &paper(name, true),
                 svg: strips(&factors.w.t().to_owned(), "row of X").svg(),
                 wide: false,
             },
@@ -64,7 +78,7 @@ pub(super) fn signals(results: &DatasetResults, paper: &str) -> Result<Vec<Plott
                 figure: Figure {
                     name: format!("maps_{name}"),
                     title: format!("Abundance maps {title}"),
-                    caption: text.clone(),
+                    caption: caption(name) + &paper(name, false),
                     svg: maps.svg(),
                     wide: true,
                 },
@@ -76,9 +90,9 @@ pub(super) fn signals(results: &DatasetResults, paper: &str) -> Result<Vec<Plott
 }
 
 /// The found components in the order of the true ones.
-fn matched(truth: &Truth, found: Truth) -> Result<Truth> {
+fn matched(truth: &Factors, found: Factors) -> Result<Factors> {
     let order = recovery(&truth.w, &truth.h, &found.w, &found.h)?.assignment;
-    Ok(Truth {
+    Ok(Factors {
         w: found.w.select(Axis(1), &order),
         h: found.h.select(Axis(0), &order),
     })

@@ -104,6 +104,7 @@ pub(super) fn comparisons(chapters: &[Chapter<'_>]) -> String {
         "measure",
         "mean_difference",
         "standard_error",
+        "median_difference",
         "p",
         "p_holm",
         "conclusion",
@@ -120,6 +121,7 @@ pub(super) fn comparisons(chapters: &[Chapter<'_>]) -> String {
             [
                 difference.mean,
                 difference.standard_error,
+                difference.median,
                 difference.p,
                 one.corrected_p,
             ]
