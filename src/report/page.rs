@@ -56,7 +56,7 @@ table { border-collapse: collapse; font-size: .9rem; } th { text-align: left; fo
 th, td { padding: .2rem .8rem .2rem 0; border-bottom: 1px solid var(--grid); overflow-wrap: anywhere; }
 section { margin-top: 1.5rem; }
 section > p { max-width: 62rem; }
-table.numbers { font-size: .82rem; } table.numbers th, table.numbers td { text-align: right; vertical-align: bottom; }
+table.numbers { font-size: .8rem; } table.numbers th, table.numbers td { text-align: right; vertical-align: bottom; overflow-wrap: normal; padding-right: .65rem; }
 table.numbers td { white-space: nowrap; }
 table.numbers th:first-child, table.numbers td:first-child { text-align: left; }
 table.numbers tr.own td { font-weight: 600; } caption { text-align: left; padding: .6rem 0 .2rem; font-weight: 600; }

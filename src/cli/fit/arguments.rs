@@ -76,7 +76,8 @@ pub(in crate::cli) struct FitArguments {
     /// A named set of settings; paper: the defaults
     #[arg(long, default_value = "paper")]
     pub(super) preset: Preset,
-    /// How W and H are found at the start
+    /// How W and H are found at the start; random: uniform, W scaled to the mean of X;
+    /// uniform: the paper's, not scaled; nndsvd, nndsvda: from singular vectors
     #[arg(long, default_value = "random")]
     pub(super) init: InitialName,
     /// Seed of the random start

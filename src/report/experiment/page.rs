@@ -138,7 +138,10 @@ fn section(chapter: &Chapter<'_>, protocol: &Protocol, tests: usize) -> String {
 
 /// Mean ± deviation of every measure, one row per contender.
 fn measures(results: &DatasetResults, moment: Moment, protocol: &Protocol) -> String {
-    let known = |measure: &&Measure| results.spread("altbi", moment, **measure).is_some();
+    // The first λ is the same at every moment, and stands above.
+    let known = |measure: &&Measure| {
+        **measure != Measure::LambdaAtStart && results.spread("altbi", moment, **measure).is_some()
+    };
     let shown: Vec<&Measure> = Measure::ALL.iter().filter(known).collect();
     let when = moment.describe(protocol);
     let mut table = format!(
@@ -177,7 +180,7 @@ fn number(measure: Measure, mean: f64, deviation: f64) -> String {
             (format!("{mean:.0}"), format!("{deviation:.0}"))
         }
         Measure::Seconds => (format!("{mean:.2}"), format!("{deviation:.2}")),
-        _ => (three_digits(mean), three_digits(deviation)),
+        _ => (digits(mean, 3), digits(deviation, 2)),
     };
     // One start has no deviation, and a budget none that matters.
     if deviation.contains("NaN") || deviation.trim_matches(['0', '.']).is_empty() {
@@ -188,12 +191,16 @@ fn number(measure: Measure, mean: f64, deviation: f64) -> String {
 }
 
 /// A number for a crowded table.
-fn three_digits(value: f64) -> String {
-    if value != 0.0 && !(0.01..1e4).contains(&value.abs()) {
-        return format!("{value:.2e}");
+fn digits(value: f64, digits: usize) -> String {
+    if value == 0.0 {
+        return "0".into();
     }
-    let digits = (2.0 - value.abs().max(1e-9).log10().floor()).clamp(0.0, 4.0) as usize;
-    format!("{value:.digits$}")
+    let behind = digits as i32 - 1;
+    if !(0.01..1e4).contains(&value.abs()) {
+        return format!("{value:.0$e}", behind as usize);
+    }
+    let place = value.abs().log10().floor() as i32;
+    format!("{value:.0$}", (behind - place).max(0) as usize)
 }
 
 /// AltBi minus each rival.
