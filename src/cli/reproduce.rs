@@ -31,7 +31,7 @@ The folder holds report.html, tables, figures, and one small file per fit. The s
 command goes on after an interruption. Fits that are there are not repeated when more starts
 or benchmarks are asked for; the report is about those of the last command.")]
 pub struct ReproduceArguments {
-    /// a, b, c, d: the paper's benchmarks; poisson: counts of a; all: a to d
+    /// a, b, c, d: the paper's benchmarks; poisson: counts of a; all, or nothing: a to d
     #[arg(default_value = "all", hide_default_value = true)]
     benchmark: BenchmarkArgument,
     /// Random starts, the same for every method
