@@ -64,6 +64,18 @@ pub enum Normalization {
     HRows,
 }
 
+/// Which iterate a run gives back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Selection {
+    /// The last.
+    #[default]
+    Last,
+    /// The one with the lowest outer error. With a held-out error this is early
+    /// stopping.
+    Best,
+}
+
 /// Plain settings of a run: everything but the plug-ins, which the
 /// [`Solver`] carries.
 ///
@@ -80,6 +92,7 @@ pub enum Normalization {
 /// | `normalize` | `None` | scale of the factors | |
 /// | `max_iterations` | 1000 | outer iterations | ≥ 1 |
 /// | `tolerance` | 1e-6 | stop at abs(D_k − D_{k−1}) / D_0 ≤ tolerance | ≥ 0 |
+/// | `select` | `Last` | which iterate is given back | |
 /// | `initial` | `Random` | how W and H are found at the start | |
 /// | `seed` | 0 | random start | |
 /// | `precision` | `F64` | floating-point type | |
@@ -129,6 +142,9 @@ pub struct AltBiConfig {
     /// Relative change of the divergence at which to stop.
     #[serde(default = "default_tolerance")]
     pub tolerance: f64,
+    /// Which iterate is given back.
+    #[serde(default)]
+    pub select: Selection,
     /// How W and H are found at the start.
     #[serde(default)]
     pub initial: Initial,
@@ -183,6 +199,7 @@ impl AltBiConfig {
             normalize: Normalization::default(),
             max_iterations: default_max_iterations(),
             tolerance: default_tolerance(),
+            select: Selection::default(),
             initial: Initial::default(),
             seed: 0,
             precision: Precision::default(),
@@ -258,6 +275,13 @@ impl AltBiConfig {
     #[must_use]
     pub fn with_tolerance(mut self, tolerance: f64) -> Self {
         self.tolerance = tolerance;
+        self
+    }
+
+    /// Sets which iterate is given back.
+    #[must_use]
+    pub fn with_select(mut self, select: Selection) -> Self {
+        self.select = select;
         self
     }
 

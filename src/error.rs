@@ -434,6 +434,20 @@ pub enum Error {
         /// How that is known.
         stranger: String,
     },
+    /// More entries to hold out than rows and columns can spare.
+    #[error(
+        "cannot hold out {wanted} entries of X ({rows}×{columns}): after {possible} of them every other would leave a row or a column without an entry to fit"
+    )]
+    HoldOut {
+        /// Entries to hold out.
+        wanted: usize,
+        /// How many can be.
+        possible: usize,
+        /// Rows of X.
+        rows: usize,
+        /// Columns of X.
+        columns: usize,
+    },
     /// A file of signals that holds too few of them.
     #[error("{}: {wanted} signals are needed, and {found} of them fit", path.display())]
     TooFewSignals {

@@ -47,7 +47,7 @@ pub mod update;
 
 pub use bunch::Bunch;
 pub use check::{CheckReport, Verdict, check};
-pub use config::{AltBiConfig, Exponent, Method, Normalization};
+pub use config::{AltBiConfig, Exponent, Method, Normalization, Selection};
 pub use criterion::{Criterion, HeldOut, Training};
 pub use divergence::{Beta, Divergence, Slope};
 pub use engine::{EngineChoice, EngineUsed};
@@ -60,5 +60,5 @@ pub use penalty::{
     Coupling, Group, Hoyer, L1, NoPenalty, Penalty, PenaltyTerm, Smooth, SquaredL1, SquaredL2,
 };
 pub use problem::{Problem, ToMatrix};
-pub use solver::{Checkpoint, Observer, Outcome, Record, Signal, Solver, State, StopReason};
+pub use solver::{Best, Checkpoint, Observer, Outcome, Record, Signal, Solver, State, StopReason};
 pub use split::{MajoriserPowers, Split};

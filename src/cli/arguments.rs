@@ -3,6 +3,7 @@
 use std::convert::Infallible;
 use std::path::Path;
 use std::str::FromStr;
+use std::sync::Arc;
 
 use altbi::data::{
     Detect, Source, Table, TableOptions, fingerprint, read_matrix, text_fingerprint,
@@ -10,8 +11,8 @@ use altbi::data::{
 use altbi::device::Device;
 use altbi::experiment::{BenchmarkName, Size};
 use altbi::{
-    Beta, EngineChoice, Error, Exponent, Initial, LambdaStep, Method, Mode, Normalization,
-    Precision, Problem, Result, divergence, penalty,
+    Beta, Criterion, EngineChoice, Error, Exponent, HeldOut, Initial, LambdaStep, Method, Mode,
+    Normalization, Precision, Problem, Result, Selection, Training, divergence, penalty,
 };
 use clap::{Args, ValueEnum};
 use ndarray::Array2;
@@ -38,6 +39,67 @@ pub struct DataArguments {
     /// Where tensors live: ndarray, or flex in a build with that feature
     #[arg(long, default_value = "ndarray", value_parser = device_name)]
     pub device: String,
+}
+
+/// What λ is tuned for, and what is held out for it.
+#[derive(Debug, Args)]
+pub struct CriterionArguments {
+    /// What λ is tuned for: train (the paper), or held-out:<fraction> of the entries,
+    /// chosen at random, which the updates then never see
+    #[arg(long, default_value = "train", value_parser = criterion)]
+    pub criterion: CriterionArgument,
+    /// Seed of the choice of held-out entries
+    #[arg(long, value_name = "SEED", default_value_t = 0)]
+    pub held_out_seed: u64,
+}
+
+/// `--criterion`.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum CriterionArgument {
+    /// The entries that the factors are fitted to.
+    Train,
+    /// This share of them, held out.
+    HeldOut(f64),
+}
+
+impl CriterionArguments {
+    /// The problem with what is to be held out.
+    pub fn hold_out(&self, problem: Problem) -> Result<Problem> {
+        match self.criterion {
+            CriterionArgument::Train => Ok(problem),
+            CriterionArgument::HeldOut(fraction) => problem.speckled(fraction, self.held_out_seed),
+        }
+    }
+
+    /// The outer error.
+    pub fn outer_error(&self) -> Arc<dyn Criterion> {
+        match self.criterion {
+            CriterionArgument::Train => Arc::new(Training),
+            CriterionArgument::HeldOut(_) => Arc::new(HeldOut),
+        }
+    }
+
+    /// The word that was typed.
+    pub fn text(&self) -> String {
+        match self.criterion {
+            CriterionArgument::Train => "train".into(),
+            CriterionArgument::HeldOut(fraction) => format!("held-out:{fraction}"),
+        }
+    }
+}
+
+/// Reads `--criterion`; the fraction itself is checked with the data.
+pub fn criterion(text: &str) -> Result<CriterionArgument> {
+    let criterion = match text.split_once(':') {
+        None if text == "train" => Some(CriterionArgument::Train),
+        Some(("held-out", number)) => number.parse().ok().map(CriterionArgument::HeldOut),
+        _ => None,
+    };
+    criterion.ok_or_else(|| Error::UnknownName {
+        kind: "criterion",
+        name: text.into(),
+        known: "train, held-out:<fraction>",
+    })
 }
 
 /// `--missing`.
@@ -233,6 +295,10 @@ names!(
     SizeName for Size { Full, Small }
 );
 names!(
+    /// `--select`.
+    SelectionName for Selection { Best, Last }
+);
+names!(
     /// `--init`.
     InitialName for Initial { Random, Uniform, Nndsvd, Nndsvda }
 );
@@ -266,5 +332,15 @@ mod tests {
         assert!(lambda_step("constant:0").is_err());
         assert!(lambda_step("constant").is_err());
         assert!(lambda_step("adam").is_err());
+    }
+
+    #[test]
+    fn criteria_have_names() {
+        assert_eq!(criterion("train").unwrap(), CriterionArgument::Train);
+        let held_out = criterion("held-out:0.1").unwrap();
+        assert_eq!(held_out, CriterionArgument::HeldOut(0.1));
+        for wrong in ["held-out", "held-out:", "held-out:x", "test", "train:0.1"] {
+            assert!(criterion(wrong).is_err(), "{wrong}");
+        }
     }
 }

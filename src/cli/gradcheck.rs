@@ -8,7 +8,7 @@ use altbi::data::{Source, write_npy};
 use altbi::update::Rule;
 use altbi::{
     Beta, Bunch, Divergence, Error, Exponent, GivenFactors, Mode, PenaltyTerm, Precision, Problem,
-    Result, ToMatrix, Training, Verdict, penalty,
+    Result, ToMatrix, Verdict, penalty,
 };
 use clap::Args;
 use ndarray::Array2;
@@ -16,8 +16,8 @@ use serde::Serialize;
 
 use super::Ending;
 use super::arguments::{
-    DataArguments, ExponentName, LambdaArgument, ModeName, divergence_name, penalty_name,
-    read_lambda, read_optional,
+    CriterionArgument, CriterionArguments, DataArguments, ExponentName, LambdaArgument, ModeName,
+    divergence_name, penalty_name, read_lambda, read_optional,
 };
 use super::output::{json, say};
 
@@ -69,6 +69,8 @@ pub struct GradcheckArguments {
     out: Option<PathBuf>,
     #[command(flatten)]
     table: DataArguments,
+    #[command(flatten)]
+    criterion: CriterionArguments,
     /// Print everything as JSON, and nothing else
     #[arg(long)]
     json: bool,
@@ -123,6 +125,13 @@ impl GradcheckArguments {
                 reason: "a mask belongs to data; give DATA too",
             });
         }
+        if self.criterion.criterion != CriterionArgument::Train {
+            return Err(Error::Conflict {
+                first: "--criterion held-out",
+                second: "the built-in cases",
+                reason: "entries are held out of data; give DATA too",
+            });
+        }
         let precision: Precision = self.table.dtype.into();
         let checked = cases()
             .into_iter()
@@ -158,6 +167,7 @@ impl GradcheckArguments {
             check_ending(out)?;
         }
         let problem = self.table.problem(&mut self.table.read(source)?)?;
+        let problem = self.criterion.hold_out(problem)?;
         let name = self.penalty.as_deref().unwrap_or("l1");
         let term = PenaltyTerm::tuned(penalty::by_name(name)?);
         let divergence = self.divergence.unwrap_or(Beta::KL);
@@ -167,8 +177,8 @@ impl GradcheckArguments {
         }
         problem.check_domain(rule.divergence.as_ref())?;
         let draw = self.draw(&problem, &rule)?;
-        let (training, length) = (Arc::new(Training), self.bunch.unwrap_or(4));
-        let bunch = Bunch::with_rule(&problem, &draw.h, rule, training, length)?;
+        let (criterion, length) = (self.criterion.outer_error(), self.bunch.unwrap_or(4));
+        let bunch = Bunch::with_rule(&problem, &draw.h, rule, criterion, length)?;
         let mode = self.mode.map_or(Mode::Reverse, Mode::from);
         let result = bunch.hypergradient(&draw.w, &draw.lambda, mode)?;
         let report = check_bunch(&bunch, &draw.w, &draw.lambda, &MODES)?;

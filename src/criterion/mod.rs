@@ -5,6 +5,10 @@
 //! | `train` | [`Training`] | divergence over the entries the factors are fitted to (the paper) |
 //! | `held-out` | [`HeldOut`] | divergence over entries that the updates never see |
 //!
+//! [`Problem::speckled`](crate::Problem::speckled) holds entries out at random;
+//! [`Selection::Best`](crate::Selection::Best) then keeps the iterate with the lowest
+//! outer error.
+//!
 //! On the training error the best penalty is none: an exact inner solution makes
 //! E rise with λ on every row. What λ does in the paper's setting comes from
 //! stopping each bunch early.

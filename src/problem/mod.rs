@@ -2,6 +2,7 @@
 
 mod checks;
 mod observed;
+mod speckle;
 mod to_matrix;
 
 use std::ops::Range;

@@ -106,13 +106,14 @@ impl RunFolder {
 }
 
 /// What altbi writes into a run folder.
-const OWN: [&str; 13] = [
+const OWN: [&str; 14] = [
     "W.npy",
     "H.npy",
     "lambda.npy",
     "lambda_start.npy",
     "W.csv",
     "H.csv",
+    "held_out.npy",
     "history.csv",
     "summary.json",
     "config.toml",

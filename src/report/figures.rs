@@ -31,6 +31,7 @@ const BINS: usize = 24;
 /// All figures of a run, in the order of the report.
 pub(super) fn figures(run: &RunRecords) -> Vec<Figure> {
     let mut figures = vec![convergence(run)];
+    figures.extend(held_out(run));
     if run.lambda.iter().chain(&run.lambda_start).any(|l| *l > 0.0) {
         figures.extend([
             lambda_change(run),
@@ -74,6 +75,39 @@ fn convergence(run: &RunRecords) -> Figure {
         svg: chart.svg(),
         wide: false,
     }
+}
+
+/// Errors per entry, seen and unseen; only where something was held out.
+fn held_out(run: &RunRecords) -> Option<Figure> {
+    let share = &run.summary["held_out"];
+    let training = share["training_weight"].as_f64()?;
+    let unseen = share["held_out_weight"].as_f64()?;
+    let chart = Chart::new("iteration", "divergence per entry", Scale::Logarithmic)
+        .with(Series::line(
+            "training",
+            curve(run, |record| record.divergence / training),
+        ))
+        .with(Series::line(
+            "held-out",
+            curve(run, |record| record.outer_error / unseen),
+        ));
+    let lowest = run
+        .history
+        .iter()
+        .skip(1)
+        .min_by(|a, b| a.outer_error.total_cmp(&b.outer_error));
+    let lowest = lowest.map_or(0, |record| record.iteration);
+    let kept = &run.summary["selected_iteration"];
+    Some(Figure {
+        name: "held_out".into(),
+        title: "Training and held-out error".into(),
+        caption: format!(
+            "Divergence per entry that the updates saw, and per entry that they did not. The latter \
+             is lowest in iteration {lowest}; the factors kept are those of iteration {kept}."
+        ),
+        svg: chart.svg(),
+        wide: false,
+    })
 }
 
 fn lambda_change(run: &RunRecords) -> Figure {

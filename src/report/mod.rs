@@ -5,6 +5,7 @@
 //! | `W.npy`, `H.npy`, `lambda.npy` | the factors and the last λ |
 //! | `lambda_start.npy` | the first λ |
 //! | `W.csv`, `H.csv` | the factors with the data's labels, on request |
+//! | `held_out.npy` | the weights of held-out entries, 0 elsewhere |
 //! | `history.csv` | one row per iteration, the start included |
 //! | `summary.json` | the run in a dozen numbers |
 //! | `config.toml` | every setting; `altbi fit --config` repeats the run |
@@ -29,4 +30,4 @@ pub use figures::Figure;
 pub use html::shell_quoted;
 pub use records::RunRecords;
 pub use run_folder::{Labels, RunFolder};
-pub use summary::Summary;
+pub use summary::{HeldOutShare, Summary};

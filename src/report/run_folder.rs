@@ -4,6 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use ndarray::Array2;
 use parking_lot::Mutex;
 use serde::Serialize;
 use tempfile::TempDir;
@@ -122,6 +123,7 @@ impl RunFolder {
         outcome: &Outcome,
         summary: &Summary<Settings>,
         tables: Option<&Labels>,
+        held_out: Option<&Array2<f64>>,
     ) -> Result<()> {
         for (name, matrix) in [
             ("W.npy", &outcome.w),
@@ -130,6 +132,9 @@ impl RunFolder {
             ("lambda_start.npy", &outcome.lambda_at_start),
         ] {
             write_npy(&self.path.join(name), matrix)?;
+        }
+        if let Some(weights) = held_out {
+            write_npy(&self.path.join("held_out.npy"), weights)?;
         }
         if let Some(labels) = tables {
             let components: Vec<String> = (1..=outcome.w.ncols())
@@ -251,7 +256,7 @@ mod tests {
         let config = AltBiConfig::new(2).with_max_iterations(3);
         let x = benchmark_a(12, 8, 2, 3).x;
         let outcome = config.fit(&x).unwrap();
-        let summary = Summary::new(config, 0, "hash".into(), &outcome, None);
+        let summary = Summary::new(config, 0, "hash".into(), &outcome, None, None);
         (outcome, summary)
     }
 
@@ -265,7 +270,9 @@ mod tests {
         folder.create("rank = 2\n", None).unwrap();
         folder.write_checkpoint(b"bytes").unwrap();
         assert_eq!(folder.read_checkpoint().unwrap(), b"bytes");
-        folder.write_results(&outcome, &summary, None).unwrap();
+        folder
+            .write_results(&outcome, &summary, None, None)
+            .unwrap();
         fs::write(path.join(".altbi-half"), "x").unwrap();
         folder.finish().unwrap();
         assert!(!path.join(".altbi-half").exists());
@@ -316,7 +323,7 @@ mod tests {
         assert_eq!(read_matrix(&path.join("W.npy")).unwrap(), outcome.w);
         // and goes when it is.
         new.create("", None).unwrap();
-        new.write_results(&outcome, &summary, None).unwrap();
+        new.write_results(&outcome, &summary, None, None).unwrap();
         // A folder that came during the run stays.
         let late = parent.path().join("new/late");
         let folder = RunFolder::new(&late, false).unwrap();

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::metrics::Recovery;
+use crate::problem::Problem;
 use crate::solver::{Outcome, StopReason};
 
 /// The contents of `summary.json`, and what `--json` prints.
@@ -23,6 +24,15 @@ pub struct Summary<Settings> {
     pub stop_reason: StopReason,
     /// Outer iterations.
     pub iterations: usize,
+    /// The iteration whose factors were kept.
+    #[serde(default)]
+    pub selected_iteration: usize,
+    /// E, what λ was tuned for.
+    #[serde(default)]
+    pub outer_error: f64,
+    /// How much was held out, where something was.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub held_out: Option<HeldOutShare>,
     /// D(X, WH).
     pub divergence: f64,
     /// D plus the weighted penalty.
@@ -53,6 +63,25 @@ pub struct Summary<Settings> {
     pub version: String,
 }
 
+/// What was fitted to and what was held out, by the sums of their weights.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct HeldOutShare {
+    /// Of the entries that the updates saw.
+    pub training_weight: f64,
+    /// Of the entries that they did not.
+    pub held_out_weight: f64,
+}
+
+impl HeldOutShare {
+    /// Of a problem; `None` where nothing is held out.
+    pub fn of(problem: &Problem) -> Option<Self> {
+        Some(Self {
+            held_out_weight: problem.held_out_weights()?.sum(),
+            training_weight: problem.mask()?.sum(),
+        })
+    }
+}
+
 impl<Settings> Summary<Settings> {
     /// Collects the numbers of an outcome.
     pub fn new(
@@ -61,6 +90,7 @@ impl<Settings> Summary<Settings> {
         data_hash: String,
         outcome: &Outcome,
         recovery: Option<&Recovery>,
+        held_out: Option<HeldOutShare>,
     ) -> Self {
         Self {
             settings,
@@ -69,6 +99,9 @@ impl<Settings> Summary<Settings> {
             shape: [outcome.w.nrows(), outcome.h.ncols()],
             stop_reason: outcome.stop_reason,
             iterations: outcome.iterations,
+            selected_iteration: outcome.selected,
+            outer_error: outcome.outer_error,
+            held_out,
             divergence: outcome.divergence,
             objective: outcome.objective,
             relative_error: outcome.relative_error,

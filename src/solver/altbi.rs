@@ -9,7 +9,7 @@ use super::checkpoint::Resumed;
 use super::iteration::Workspace;
 use super::stopping::stop_reason;
 use super::{Checkpoint, Observer, Outcome, Record, Signal, StopReason};
-use crate::config::AltBiConfig;
+use crate::config::{AltBiConfig, Selection};
 use crate::criterion::{Criterion, Training};
 use crate::divergence::Divergence;
 use crate::engine::{Engine, EngineUsed};
@@ -49,9 +49,39 @@ pub struct State {
     pub record: Record,
     /// D at the start, the unit of the stopping rule.
     pub divergence_at_start: f64,
+    /// The iterate with the lowest outer error so far, where it is to be kept
+    /// ([`Selection::Best`]).
+    pub best: Option<Arc<Best>>,
+}
+
+/// An iterate to come back to.
+///
+/// # Shapes
+/// W n×r, H r×m, λ n×1.
+#[derive(Debug, Clone)]
+pub struct Best {
+    /// W and H.
+    pub factors: Factors,
+    /// λ.
+    pub lambda: Array2<f64>,
+    /// Its record, which knows the iteration.
+    pub record: Record,
 }
 
 impl State {
+    /// Keeps this iterate if no earlier one has a lower outer error.
+    pub(super) fn remember(&mut self, select: Selection) {
+        let record = &self.record;
+        let beaten = |best: &Arc<Best>| best.record.outer_error <= record.outer_error;
+        if select == Selection::Best && !self.best.as_ref().is_some_and(beaten) {
+            self.best = Some(Arc::new(Best {
+                factors: self.factors.clone(),
+                lambda: self.lambda.clone(),
+                record: record.clone(),
+            }));
+        }
+    }
+
     /// Copies a state of the same shape without allocating.
     pub(super) fn copy_from(&mut self, other: &Self) {
         self.iteration = other.iteration;
@@ -60,6 +90,7 @@ impl State {
         self.lambda.assign(&other.lambda);
         self.record.clone_from(&other.record);
         self.divergence_at_start = other.divergence_at_start;
+        self.best.clone_from(&other.best);
     }
 }
 
@@ -94,6 +125,13 @@ impl Solver {
     #[must_use]
     pub fn with_criterion(mut self, criterion: impl Criterion + 'static) -> Self {
         self.criterion = Arc::new(criterion);
+        self
+    }
+
+    /// The same with one that is chosen while the program runs.
+    #[must_use]
+    pub fn with_shared_criterion(mut self, criterion: Arc<dyn Criterion>) -> Self {
+        self.criterion = criterion;
         self
     }
 

@@ -1,17 +1,19 @@
 //! A run's state as bytes: to be interrupted, and to go on.
 
+use std::sync::Arc;
+
 use ndarray::Array2;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use super::{Record, State};
+use super::{Best, Record, State};
 use crate::error::{CheckpointFault, Result};
 use crate::factors::Factors;
 use crate::problem::{Problem, ToMatrix};
 
 /// The first bytes of every checkpoint; the digit is the version of the layout.
 const MAGIC: &[u8; 16] = b"altbi checkpoint";
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 const DIGEST: usize = 32;
 
 /// Everything that [`Solver::resume`](super::Solver::resume) needs to go on as if
@@ -32,6 +34,16 @@ pub struct Checkpoint {
     lambda: Matrix,
     lambda_at_start: Matrix,
     history: Vec<Record>,
+    best: Option<BestIterate>,
+}
+
+/// The iterate with the lowest outer error.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+struct BestIterate {
+    w: Matrix,
+    h: Matrix,
+    lambda: Matrix,
+    record: Record,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -85,6 +97,12 @@ impl Checkpoint {
             lambda: Matrix::of(&state.lambda),
             lambda_at_start: Matrix::of(lambda_at_start),
             history: history.to_vec(),
+            best: state.best.as_ref().map(|best| BestIterate {
+                w: Matrix::of(&best.factors.w),
+                h: Matrix::of(&best.factors.h),
+                lambda: Matrix::of(&best.lambda),
+                record: best.record.clone(),
+            }),
         }
     }
 
@@ -103,16 +121,27 @@ impl Checkpoint {
         let rank = self.w.shape[1];
         let record = self.history.last().cloned();
         let record = record.ok_or(CheckpointFault::Torn)?;
+        let factors = |w: &Matrix, h: &Matrix| -> Result<Factors> {
+            Ok(Factors {
+                w: problem.matrix("W", w, [n, rank])?,
+                h: problem.matrix("H", h, [rank, m])?,
+            })
+        };
+        let best = |best: &BestIterate| -> Result<Arc<Best>> {
+            Ok(Arc::new(Best {
+                factors: factors(&best.w, &best.h)?,
+                lambda: problem.matrix("λ", &best.lambda, [n, 1])?,
+                record: best.record.clone(),
+            }))
+        };
         Ok(Resumed {
             state: State {
                 iteration: self.iteration,
-                factors: Factors {
-                    w: problem.matrix("W", &self.w, [n, rank])?,
-                    h: problem.matrix("H", &self.h, [rank, m])?,
-                },
+                factors: factors(&self.w, &self.h)?,
                 lambda: problem.matrix("λ", &self.lambda, [n, 1])?,
                 record,
                 divergence_at_start: self.divergence_at_start,
+                best: self.best.as_ref().map(best).transpose()?,
             },
             lambda_at_start: self.lambda_at_start.to_matrix()?,
             history: self.history.clone(),

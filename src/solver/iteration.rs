@@ -92,6 +92,7 @@ impl Solver {
         // 6. The record.
         measure(problem, engine.as_ref(), next, errors, norm, sorted);
         if next.record.divergence.is_finite() {
+            next.remember(self.config.select);
             Ok(())
         } else {
             Err(not_finite("divergence", iteration))

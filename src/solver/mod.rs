@@ -22,7 +22,7 @@ mod start;
 mod stopping;
 mod transform;
 
-pub use altbi::{Solver, State};
+pub use altbi::{Best, Solver, State};
 pub use checkpoint::{Checkpoint, Resumed};
 pub use history::Record;
 pub use observer::{Observer, Signal};

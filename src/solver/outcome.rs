@@ -40,6 +40,12 @@ pub struct Outcome {
     pub stop_reason: StopReason,
     /// Outer iterations done.
     pub iterations: usize,
+    /// The iteration whose factors and λ these are: the last, or with
+    /// [`Selection::Best`](crate::Selection::Best) the one with the lowest outer error.
+    /// The numbers below are those of this iterate.
+    pub selected: usize,
+    /// E, the outer error.
+    pub outer_error: f64,
     /// D(X, WH).
     pub divergence: f64,
     /// D + Σ_i λ_i r(w_i).
@@ -84,21 +90,26 @@ impl Outcome {
         engine: EngineUsed,
     ) -> Self {
         let state = &story.state;
-        let Factors { w, h } = &state.factors;
-        let record = &state.record;
+        let (factors, lambda, record) = match &state.best {
+            Some(best) => (&best.factors, &best.lambda, &best.record),
+            None => (&state.factors, &state.lambda, &state.record),
+        };
+        let Factors { w, h } = factors;
         Self {
             relative_error: relative_error(problem, &rule_of_h, record.divergence),
-            paper_relative_error: paper_relative_error(problem, &state.factors),
+            paper_relative_error: paper_relative_error(problem, factors),
             sparsity_w: sparsity_w(w),
             sparsity_h: sparsity_h(h),
             w: w.clone(),
             h: h.clone(),
-            lambda: state.lambda.clone(),
+            lambda: lambda.clone(),
             stop_reason,
             iterations: state.iteration,
+            selected: record.iteration,
+            outer_error: record.outer_error,
             divergence: record.divergence,
             objective: record.objective,
-            seconds: record.seconds,
+            seconds: state.record.seconds,
             lambda_at_start: story.lambda_at_start,
             history: story.history,
             rule_of_h,

@@ -71,6 +71,7 @@ impl Solver {
                 seconds: 0.0,
             },
             divergence_at_start: errors.divergence,
+            best: None,
         };
         measure(
             problem,

@@ -7,9 +7,9 @@ use altbi::{AltBiConfig, Beta, Divergence, Error, LambdaStart, LambdaStep, Resul
 use clap::{Args, ValueEnum};
 
 use crate::cli::arguments::{
-    DataArguments, EngineName, ExponentName, InitialName, LambdaArgument, MethodName, ModeName,
-    NormalizationName, divergence_name, lambda_step, lambda_step_text, penalty_name, read_optional,
-    word,
+    CriterionArgument, CriterionArguments, DataArguments, EngineName, ExponentName, InitialName,
+    LambdaArgument, MethodName, ModeName, NormalizationName, SelectionName, divergence_name,
+    lambda_step, lambda_step_text, penalty_name, read_optional, word,
 };
 
 /// Arguments of `fit`.
@@ -19,6 +19,7 @@ use crate::cli::arguments::{
   altbi fit x.npy --rank 5 --out run            your data, results in the folder run
   altbi fit x.csv --rank 5 --divergence is --penalty l2 --exponent monotone
   altbi fit x.npy --rank 5 --method mu-t        the baseline that AltBi must beat
+  altbi fit x.npy --rank 5 --criterion held-out:0.1   tuned on entries that are held out
   altbi fit data.mat:X --rank 4                 a matrix of a MATLAB file
   altbi fit --config run/config.toml            the same run again
 
@@ -64,6 +65,12 @@ pub(in crate::cli) struct FitArguments {
     /// Threads that share the work; 0 is one for each core
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(super) threads: usize,
+    #[command(flatten)]
+    pub(super) criterion: CriterionArguments,
+    /// Which iterate is kept: best is the one with the lowest outer error, which on
+    /// held-out entries is early stopping [default: best with held-out, last without]
+    #[arg(long)]
+    pub(super) select: Option<SelectionName>,
     /// Rescale inside the loop, so that W's penalty cannot be evaded by scale
     #[arg(long, default_value = "none")]
     pub(super) normalize: NormalizationName,
@@ -197,12 +204,22 @@ impl FitArguments {
             normalize: self.normalize.into(),
             max_iterations: self.max_iter,
             tolerance: self.tol,
+            select: self.selection().into(),
             initial: self.init.into(),
             seed: self.seed,
             precision: self.table.dtype.into(),
             engine: self.engine.into(),
             threads: self.threads,
         })
+    }
+
+    /// The iterate to keep.
+    fn selection(&self) -> SelectionName {
+        let of_criterion = match self.criterion.criterion {
+            CriterionArgument::Train => SelectionName::Last,
+            CriterionArgument::HeldOut(_) => SelectionName::Best,
+        };
+        self.select.unwrap_or(of_criterion)
     }
 
     /// Every setting, under the name of its flag; files by absolute paths.
@@ -249,6 +266,9 @@ impl FitArguments {
         set("hypergradient", word(&self.hypergradient).into());
         set("engine", word(&self.engine).into());
         set("threads", integer(self.threads as u64));
+        set("criterion", self.criterion.text().into());
+        set("held-out-seed", integer(self.criterion.held_out_seed));
+        set("select", word(&self.selection()).into());
         set("normalize", word(&self.normalize).into());
         set("max-iter", integer(self.max_iter as u64));
         set("tol", self.tol.into());

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 use altbi::data::{Benchmark, Source, Table, demo, text_fingerprint};
 use altbi::metrics::recovery;
-use altbi::report::{Labels, RunFolder, RunRecords, Summary, shell_quoted};
+use altbi::report::{HeldOutShare, Labels, RunFolder, RunRecords, Summary, shell_quoted};
 use altbi::{
     AltBiConfig, Checkpoint, CheckpointFault, Error, GivenFactors, Outcome, Problem, Result,
     Solver, StopReason, penalty,
@@ -117,7 +117,9 @@ impl<'a> Run<'a> {
         Ok(Self {
             data_hash: arguments.table.fingerprint(&table)?,
             data_to_keep: piped.then(|| table.to_csv()),
-            problem: arguments.table.problem(&mut table)?,
+            problem: arguments
+                .criterion
+                .hold_out(arguments.table.problem(&mut table)?)?,
             labels: Labels {
                 rows: table.row_labels,
                 columns: table.column_labels,
@@ -193,19 +195,18 @@ impl<'a> Run<'a> {
     /// The solver; only a fresh run looks at the files it starts from.
     fn solver(&self, fresh: bool) -> Result<Solver> {
         let arguments = self.arguments;
-        if !fresh {
-            let penalty = penalty::by_name(&arguments.penalty)?;
-            return Ok(self.solver.solver(arguments.divergence, penalty));
-        }
-        let given = GivenFactors {
-            w: read_optional(arguments.init_w.as_ref())?,
-            h: read_optional(arguments.init_h.as_ref())?,
-        };
         let penalty = penalty::by_name(&arguments.penalty)?;
         let solver = self
             .solver
             .solver(arguments.divergence, penalty)
-            .with_factors(given);
+            .with_shared_criterion(arguments.criterion.outer_error());
+        if !fresh {
+            return Ok(solver);
+        }
+        let solver = solver.with_factors(GivenFactors {
+            w: read_optional(arguments.init_w.as_ref())?,
+            h: read_optional(arguments.init_h.as_ref())?,
+        });
         Ok(match &arguments.lambda {
             LambdaArgument::File(path) => solver.with_lambda(read_lambda(path)?),
             LambdaArgument::Auto | LambdaArgument::Value(_) => solver,
@@ -241,13 +242,19 @@ impl<'a> Run<'a> {
             self.data_hash.clone(),
             outcome,
             recovery.as_ref(),
+            HeldOutShare::of(&self.problem),
         );
         if let Some(folder) = &self.folder {
             if !folder_made {
                 folder.create(&self.config, self.data_to_keep.as_deref())?;
             }
             // Without a checkpoint in it, half a folder would be worth nothing.
-            let written = folder.write_results(outcome, &summary, self.tables().as_ref());
+            let written = folder.write_results(
+                outcome,
+                &summary,
+                self.tables().as_ref(),
+                self.problem.held_out_weights(),
+            );
             written.inspect_err(|_| {
                 if !folder_made {
                     folder.discard();

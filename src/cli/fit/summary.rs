@@ -24,6 +24,21 @@ impl Run<'_> {
         line("method", self.describe_method());
         let (reason, iterations) = (summary.stop_reason, summary.iterations);
         line("stopped", format!("{reason} after {iterations} iterations"));
+        if outcome.selected < iterations {
+            let selected = outcome.selected;
+            line(
+                "kept",
+                format!("iteration {selected}, which has the lowest outer error"),
+            );
+        }
+        if let Some(share) = &summary.held_out {
+            let training = summary.divergence / share.training_weight;
+            let held_out = summary.outer_error / share.held_out_weight;
+            line(
+                "held out",
+                format!("{held_out:.4e} per entry, {training:.4e} on the others"),
+            );
+        }
         line("divergence", format!("{:.6e}", summary.divergence));
         line("objective", format!("{:.6e}", summary.objective));
         line(
@@ -40,7 +55,7 @@ impl Run<'_> {
             let text = format!("mean SIR W {w:.2} dB, H {h:.2} dB against the true factors");
             line("recovery", text);
         }
-        let end = outcome.history.last().expect("a history has its start");
+        let end = &outcome.history[outcome.selected];
         line(
             "λ",
             format!(
