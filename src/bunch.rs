@@ -109,6 +109,18 @@ impl Bunch {
         })
     }
 
+    /// The same bunch with another T.
+    ///
+    /// # Errors
+    /// [`Error::Setting`] for a T outside 1 … 100000.
+    pub fn with_length(&self, length: usize) -> Result<Self> {
+        check_length(length)?;
+        Ok(Self {
+            length,
+            ..self.clone()
+        })
+    }
+
     /// `w⁽ᵀ⁾`.
     pub fn run(&self, w: &Tensor<2>, lambda: &Tensor<2>) -> Tensor<2> {
         (0..self.length).fold(w.clone(), |w, _| self.step(&w, lambda))

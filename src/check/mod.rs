@@ -26,6 +26,7 @@
 //! # Ok::<(), altbi::Error>(())
 //! ```
 
+mod bias;
 mod cases;
 mod report;
 
@@ -36,6 +37,7 @@ use ndarray::Array2;
 use rand::SeedableRng;
 use rand::rngs::ChaCha8Rng;
 
+pub use bias::{Bias, BiasRow, LENGTHS, bias};
 pub use cases::{BETAS, BUNCHES, Case, SHAPES, cases};
 pub use report::{CheckReport, Comparison, Control, Verdict};
 

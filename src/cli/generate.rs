@@ -1,16 +1,15 @@
 //! `altbi generate`: benchmark data whose true factors are known.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use altbi::data::write_npy;
 use altbi::experiment::{BenchmarkName, Dataset, Size};
 use altbi::{Error, Factors, Result};
 use clap::Args;
-use ndarray::Array2;
 
 use super::Ending;
 use super::arguments::{BenchmarkWord, word};
-use super::output::say;
+use super::output::{new_folder, say};
 
 /// Arguments of `generate`.
 #[derive(Debug, Args)]
@@ -56,7 +55,12 @@ pub fn generate(arguments: &GenerateArguments) -> Result<Ending> {
     }
     let dataset = Dataset::all_of(benchmark, Size::Full, seed, published)?.swap_remove(0);
     let (x, Factors { w, h }) = (dataset.x, dataset.truth.expect("made of known factors"));
-    write(&folder, &[("X.npy", &x), ("W.npy", &w), ("H.npy", &h)])?;
+    new_folder(&folder, |folder| {
+        for (name, matrix) in [("X.npy", &x), ("W.npy", &w), ("H.npy", &h)] {
+            write_npy(&folder.join(name), matrix)?;
+        }
+        Ok(())
+    })?;
     say(format!(
         "X ({}×{}) and its {} components written to {}",
         x.nrows(),
@@ -65,27 +69,4 @@ pub fn generate(arguments: &GenerateArguments) -> Result<Ending> {
         folder.display()
     ));
     Ok(Ending::Done)
-}
-
-/// All files or none: written aside, then the folder gets its name.
-fn write(folder: &Path, matrices: &[(&str, &Array2<f64>)]) -> Result<()> {
-    let failed = |source| Error::Write {
-        path: folder.into(),
-        source,
-    };
-    let parent = match folder.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        _ => Path::new("."),
-    };
-    std::fs::create_dir_all(parent).map_err(failed)?;
-    let aside = tempfile::Builder::new()
-        .prefix(".altbi-")
-        .tempdir_in(parent)
-        .map_err(failed)?;
-    let new = aside.path().join("new");
-    std::fs::create_dir(&new).map_err(failed)?;
-    for (name, matrix) in matrices {
-        write_npy(&new.join(name), matrix)?;
-    }
-    std::fs::rename(&new, folder).map_err(failed)
 }

@@ -9,6 +9,7 @@
 //! | 130 | interrupted; a checkpoint was written if there is a run folder |
 
 mod arguments;
+mod bias;
 mod checkpoints;
 mod config_file;
 mod fit;
@@ -50,6 +51,8 @@ enum Command {
     Resume(fit::ResumeArguments),
     /// Compare hypergradients of all modes, on built-in cases or on your own data
     Gradcheck(gradcheck::GradcheckArguments),
+    /// How short a bunch is too short: hypergradients at T = 1, 2, 4, … and ∞
+    Bias(bias::BiasArguments),
     /// Make benchmark data whose true factors are known
     Generate(generate::GenerateArguments),
     /// Repeat the paper's evaluation: every method, many starts, one report
@@ -75,6 +78,7 @@ pub fn run() -> ExitCode {
         Command::Fit(arguments) => fit::fit(arguments),
         Command::Resume(arguments) => fit::resume(&arguments),
         Command::Gradcheck(arguments) => gradcheck::gradcheck(&arguments),
+        Command::Bias(arguments) => bias::bias(&arguments),
         Command::Generate(arguments) => generate::generate(&arguments),
         Command::Reproduce(arguments) => reproduce::reproduce(&arguments),
         Command::Report(arguments) => report::report(&arguments),

@@ -1,6 +1,10 @@
-//! Standard output and standard error, which may be closed by whoever reads them.
+//! Standard output and standard error, which may be closed by whoever reads them, and
+//! folders that appear whole.
 
 use std::io::{ErrorKind, Write};
+use std::path::Path;
+
+use altbi::{Error, Result};
 
 /// Prints a line. A reader that has gone away (`altbi … | head`) is no error; a
 /// disk that is full is one, and ends the program with exit code 2.
@@ -23,4 +27,26 @@ pub fn complain(line: impl AsRef<str>) {
 /// A value as JSON text.
 pub fn json(value: &impl serde::Serialize) -> String {
     serde_json::to_string_pretty(value).expect("it is plain data")
+}
+
+/// Makes a folder with all its files or not at all: they are written aside, then the
+/// folder gets its name.
+pub fn new_folder(path: &Path, fill: impl FnOnce(&Path) -> Result<()>) -> Result<()> {
+    let failed = |source| Error::Write {
+        path: path.into(),
+        source,
+    };
+    let parent = match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    };
+    std::fs::create_dir_all(parent).map_err(failed)?;
+    let aside = tempfile::Builder::new()
+        .prefix(".altbi-")
+        .tempdir_in(parent)
+        .map_err(failed)?;
+    let new = aside.path().join("new");
+    std::fs::create_dir(&new).map_err(failed)?;
+    fill(&new)?;
+    std::fs::rename(&new, path).map_err(failed)
 }

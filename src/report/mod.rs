@@ -16,6 +16,7 @@
 //! A report is made from the folder alone, long after the run if need be. So is the
 //! [report of an experiment](ExperimentReport).
 
+mod bias;
 mod claim;
 mod experiment;
 mod figures;
@@ -25,6 +26,7 @@ mod records;
 mod run_folder;
 mod summary;
 
+pub use bias::write_bias;
 pub use experiment::ExperimentReport;
 pub use figures::Figure;
 pub use html::shell_quoted;

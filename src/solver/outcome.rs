@@ -134,6 +134,14 @@ impl Outcome {
         encode(x, &self.w, &self.rule_of_h, &self.config)
     }
 
+    /// W and H together.
+    pub fn factors(&self) -> Factors {
+        Factors {
+            w: self.w.clone(),
+            h: self.h.clone(),
+        }
+    }
+
     /// W as a Burn tensor in the run's precision.
     pub fn w_tensor(&self) -> Tensor<2> {
         tensor(&self.w, self.config.precision)

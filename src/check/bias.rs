@@ -1,0 +1,206 @@
+//! How short a bunch is too short.
+//!
+//! The hypergradient through T updates is not that of the problem it stands for: λ has
+//! had T updates to act in, not infinitely many. How far the two are apart depends on the
+//! data, the penalty and the state of the run, so it has to be looked at.
+
+use std::sync::Arc;
+
+use ndarray::Array2;
+use serde::Serialize;
+
+use crate::bunch::Bunch;
+use crate::criterion::Criterion;
+use crate::engine::FusedBunch;
+use crate::error::{Error, Result};
+use crate::factors::Factors;
+use crate::hypergradient::Mode;
+use crate::numerics::movement;
+use crate::problem::{Problem, ToMatrix};
+use crate::update::Rule;
+
+/// The lengths that are compared.
+pub const LENGTHS: [usize; 8] = [1, 2, 4, 8, 16, 64, 256, 1024];
+
+/// The hypergradient at one length of the bunch.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct BiasRow {
+    /// T; `None` is ∞, the implicit mode.
+    pub length: Option<usize>,
+    /// E at the end of the bunch.
+    pub outer_error: f64,
+    /// ‖g_T‖₂.
+    pub norm: f64,
+    /// The cosine of the angle between g_T and the reference.
+    pub cosine: f64,
+    /// ‖g_T − g‖ / ‖g‖, g the reference.
+    pub relative_error: f64,
+    /// The share of the rows with g_i ≠ 0 on which g_T has the same sign.
+    pub same_sign: f64,
+}
+
+/// Hypergradients at growing T, beside the one they lead to.
+#[derive(Debug, Clone, Serialize)]
+pub struct Bias {
+    /// One entry for each length, the last one the reference.
+    pub rows: Vec<BiasRow>,
+    /// Why the implicit mode refused, if it did: the reference is then the longest bunch.
+    pub refusal: Option<String>,
+    /// The hypergradients themselves, one column for each entry of `rows`: n×k.
+    #[serde(skip)]
+    pub gradients: Array2<f64>,
+}
+
+impl Bias {
+    /// The shortest T from which on every longer one, too, is this close to the reference.
+    pub fn shortest(&self, relative_error: f64) -> Option<usize> {
+        let close = |row: &&BiasRow| row.relative_error <= relative_error;
+        let lengths = self.rows.iter().rev().skip(1).take_while(close);
+        lengths.last().and_then(|row| row.length)
+    }
+}
+
+/// Compares the hypergradients of bunches of the [`LENGTHS`] and of an infinite one
+/// (implicit mode), all from the same factors and λ. Bunches are computed by the [fused
+/// engine](mod@crate::engine) where it can, otherwise by the adjoint mode.
+///
+/// Where the implicit mode refuses (no fixed point is reached, a degenerate one, a penalty
+/// that couples rows), the longest bunch is the reference, and
+/// [`refusal`](Bias::refusal) says why.
+///
+/// # Errors
+/// What [`Bunch::with_rule`] and the adjoint mode refuse; [`Error::Shape`] for factors or
+/// a λ that do not fit; [`Error::Conflict`] where the hypergradient is zero.
+///
+/// # Shapes
+/// `lambda` n×1.
+pub fn bias(
+    problem: &Problem,
+    rule: &Rule,
+    criterion: Arc<dyn Criterion>,
+    factors: &Factors,
+    lambda: &Array2<f64>,
+) -> Result<Bias> {
+    let ([n, m], rank) = (problem.shape(), factors.w.ncols());
+    let w = problem.tensor("W", &factors.w, [n, rank])?;
+    let h = problem.tensor("H", &factors.h, [rank, m])?;
+    let lambda_tensor = problem.tensor("λ", lambda, [n, 1])?;
+    let bunch = Bunch::with_rule(problem, &h, rule.clone(), criterion.clone(), 1)?;
+    let fused = |length| match FusedBunch::new(problem, rule, criterion.as_ref(), rank, length) {
+        Ok(bunch) => Ok(Some(bunch)),
+        Err(Error::EngineUnsupported { .. }) => Ok(None),
+        Err(error) => Err(error),
+    };
+    let mut found: Vec<(Option<usize>, f64, Vec<f64>)> = Vec::new();
+    for length in LENGTHS {
+        let (outer_error, gradient) = match fused(length)? {
+            Some(mut fused) => {
+                let mut gradient = Array2::zeros((n, 1));
+                let outer_error = fused.run(&mut factors.clone(), lambda, &mut gradient);
+                (outer_error, gradient)
+            }
+            None => {
+                let bunch = bunch.with_length(length)?;
+                let end = bunch.hypergradient(&w, &lambda_tensor, Mode::Adjoint)?;
+                (end.outer_error, end.gradient.to_matrix()?)
+            }
+        };
+        found.push((Some(length), outer_error, gradient.into_iter().collect()));
+    }
+    // The fused engine goes most of the way to the fixed point, much faster.
+    let near = match fused(STRIDE)? {
+        Some(fused) => {
+            let floor = problem.precision().floor();
+            problem.tensor("W", &settled(fused, factors, lambda, floor), [n, rank])?
+        }
+        None => w,
+    };
+    let refusal = match bunch.hypergradient(&near, &lambda_tensor, Mode::Implicit) {
+        Ok(end) => {
+            let gradient = end.gradient.to_matrix()?.into_iter().collect();
+            found.push((None, end.outer_error, gradient));
+            None
+        }
+        Err(
+            refusal @ (Error::NoFixedPoint { .. }
+            | Error::SingularFixedPoint { .. }
+            | Error::ModeUnsupported { .. }),
+        ) => Some(refusal.to_string()),
+        Err(error) => return Err(error),
+    };
+    let reference = found.last().expect("there are lengths").2.clone();
+    if norm(&reference) == 0.0 {
+        return Err(Error::Conflict {
+            first: "the bias of short bunches",
+            second: "a hypergradient that is zero in every row",
+            reason: "there is nothing to compare; is there a penalty?",
+        });
+    }
+    let row = |(length, outer_error, gradient): &(Option<usize>, f64, Vec<f64>)| BiasRow {
+        length: *length,
+        outer_error: *outer_error,
+        norm: norm(gradient),
+        cosine: product(gradient, &reference) / (norm(gradient) * norm(&reference)),
+        relative_error: distance(gradient, &reference) / norm(&reference),
+        same_sign: same_sign(gradient, &reference),
+    };
+    let columns: Vec<f64> = found.iter().flat_map(|one| one.2.clone()).collect();
+    let gradients = Array2::from_shape_vec((found.len(), n), columns);
+    let gradients = gradients.expect("every hypergradient has n entries");
+    Ok(Bias {
+        rows: found.iter().map(row).collect(),
+        refusal,
+        // In row order, as files and callers want it.
+        gradients: gradients.t().as_standard_layout().into_owned(),
+    })
+}
+
+/// Updates between two looks at how much W still moves.
+const STRIDE: usize = 500;
+/// Updates times entries times components that are spent on the way to the fixed point:
+/// some seconds.
+const PATIENCE: f64 = 3e10;
+
+/// W after many updates, fewer if it stands still.
+fn settled(
+    mut bunch: FusedBunch<'_>,
+    factors: &Factors,
+    lambda: &Array2<f64>,
+    floor: f64,
+) -> Array2<f64> {
+    let mut factors = factors.clone();
+    let cost = (factors.w.len() * factors.h.ncols() * STRIDE) as f64;
+    for _ in 0..(PATIENCE / cost).ceil() as usize {
+        let before = factors.w.clone();
+        bunch.update_w(&mut factors, lambda);
+        // What goes to zero takes ever so long, and the last digits before it are slow.
+        factors
+            .w
+            .mapv_inplace(|entry| if entry < floor { 0.0 } else { entry });
+        let rows = before.rows().into_iter().zip(factors.w.rows());
+        let moved = rows.map(|(before, after)| movement(before, after));
+        if moved.fold(0.0, f64::max) <= f64::EPSILON {
+            break;
+        }
+    }
+    factors.w
+}
+
+fn product(a: &[f64], b: &[f64]) -> f64 {
+    a.iter().zip(b).map(|(a, b)| a * b).sum()
+}
+
+fn norm(a: &[f64]) -> f64 {
+    product(a, a).sqrt()
+}
+
+fn distance(a: &[f64], b: &[f64]) -> f64 {
+    let squares = a.iter().zip(b).map(|(a, b)| (a - b) * (a - b));
+    squares.sum::<f64>().sqrt()
+}
+
+fn same_sign(a: &[f64], reference: &[f64]) -> f64 {
+    let rows = || a.iter().zip(reference).filter(|(_, g)| **g != 0.0);
+    let same = rows().filter(|(a, g)| *a * *g > 0.0).count();
+    same as f64 / rows().count() as f64
+}

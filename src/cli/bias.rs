@@ -1,0 +1,207 @@
+//! `altbi bias`: how short a bunch is too short?
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use altbi::check::{Bias, bias as compare};
+use altbi::data::{Source, Table, demo};
+use altbi::report::write_bias;
+use altbi::update::Rule;
+use altbi::{
+    AltBiConfig, Beta, Divergence, Error, Exponent, Method, PenaltyTerm, Precision, Problem,
+    Result, penalty,
+};
+use clap::Args;
+use serde::Serialize;
+
+use super::Ending;
+use super::arguments::{
+    CriterionArguments, DataArguments, ExponentName, LambdaArgument, NormalizationName,
+    divergence_name, penalty_name, read_lambda,
+};
+use super::output::{json, say};
+
+/// Arguments of `bias`.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  altbi bias                                    the demo
+  altbi bias x.npy --rank 5 --penalty l2 --out bias
+  altbi bias x.npy --rank 5 --criterion held-out:0.1
+
+The hypergradient through T updates is compared with that of infinitely many (implicit
+mode), from the factors and λ that --warm-up iterations with fixed λ lead to.")]
+pub struct BiasArguments {
+    /// The matrix X, as for fit; without it, the embedded demo
+    data: Option<String>,
+    /// Number of components r
+    #[arg(long)]
+    rank: Option<usize>,
+    /// kl, frobenius, is, or beta:<number>
+    #[arg(long, default_value = "kl", value_parser = divergence_name)]
+    divergence: Beta,
+    /// l1, l2, group, l21, hoyer, smooth, or none
+    #[arg(long, default_value = "l1", value_parser = penalty_name)]
+    penalty: String,
+    /// Exponent of the updates
+    #[arg(long, default_value = "one")]
+    exponent: ExponentName,
+    /// λ: auto (that of a run's start), a number for every row, or a file with one per row
+    #[arg(long, default_value = "auto", allow_negative_numbers = true)]
+    lambda: LambdaArgument,
+    /// The T of your runs: the warm-up uses it, and a figure shows it row by row
+    #[arg(long, value_name = "T", default_value_t = 4)]
+    bunch: usize,
+    /// Iterations before hypergradients are compared
+    #[arg(long, value_name = "N", default_value_t = 50)]
+    warm_up: usize,
+    /// Rescale inside the loop, as in fit
+    #[arg(long, default_value = "none")]
+    normalize: NormalizationName,
+    #[command(flatten)]
+    criterion: CriterionArguments,
+    /// Seed of the random start
+    #[arg(long, default_value_t = 0)]
+    seed: u64,
+    #[command(flatten)]
+    table: DataArguments,
+    /// Keep table, figures and hypergradients in this new folder
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Print everything as JSON, and nothing else
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Serialize)]
+struct Printed<'a> {
+    warm_up: usize,
+    #[serde(flatten)]
+    bias: &'a Bias,
+}
+
+/// Runs `bias`.
+pub fn bias(arguments: &BiasArguments) -> Result<Ending> {
+    if let Some(out) = &arguments.out
+        && out.symlink_metadata().is_ok()
+    {
+        return Err(Error::RunFolderExists { path: out.clone() });
+    }
+    let (problem, of_demo) = arguments.problem()?;
+    let rank = arguments.rank.or(of_demo).ok_or(Error::RankMissing)?;
+    let bias = arguments.compare(&problem, rank)?;
+    if let Some(out) = &arguments.out {
+        write(
+            &bias,
+            &arguments.about(&problem, rank),
+            arguments.bunch,
+            out,
+        )?;
+    }
+    if arguments.json {
+        let warm_up = arguments.warm_up;
+        say(json(&Printed {
+            warm_up,
+            bias: &bias,
+        }));
+    } else {
+        arguments.print(&bias);
+    }
+    Ok(Ending::Done)
+}
+
+impl BiasArguments {
+    /// The data, and the rank of the demo if it is that.
+    fn problem(&self) -> Result<(Problem, Option<usize>)> {
+        let (mut table, rank) = match self.data.as_deref().map(Source::from) {
+            Some(source) => (self.table.read(&source)?, None),
+            None => {
+                let demo = demo();
+                (Table::from(demo.x), Some(demo.w.ncols()))
+            }
+        };
+        let problem = self.table.problem(&mut table)?;
+        Ok((self.criterion.hold_out(problem)?, rank))
+    }
+
+    /// Warms up with λ fixed, then compares.
+    fn compare(&self, problem: &Problem, rank: usize) -> Result<Bias> {
+        let precision: Precision = self.table.dtype.into();
+        let mut config = AltBiConfig::new(rank)
+            .with_method(Method::Frozen)
+            .with_bunch(self.bunch)
+            .with_exponent(self.exponent.into())
+            .with_normalize(self.normalize.into())
+            .with_max_iterations(self.warm_up)
+            .with_seed(self.seed)
+            .with_precision(precision);
+        if let LambdaArgument::Value(value) = self.lambda {
+            config = config.with_lambda(value);
+        }
+        let penalty = || penalty::by_name(&self.penalty);
+        let mut solver = config
+            .solver(self.divergence, penalty()?)
+            .with_shared_criterion(self.criterion.outer_error())
+            .to_the_last_iteration();
+        if let LambdaArgument::File(path) = &self.lambda {
+            solver = solver.with_lambda(read_lambda(path)?);
+        }
+        let outcome = solver.run(problem)?;
+        let term = PenaltyTerm::tuned(penalty()?);
+        let mut rule = Rule::new(Arc::new(self.divergence), vec![term]);
+        if Exponent::from(self.exponent) == Exponent::Monotone {
+            rule = rule.monotone()?;
+        }
+        let criterion = self.criterion.outer_error();
+        let (factors, lambda) = (outcome.factors(), &outcome.lambda);
+        compare(problem, &rule, criterion, &factors, lambda)
+    }
+
+    fn about(&self, problem: &Problem, rank: usize) -> String {
+        let [n, m] = problem.shape();
+        format!(
+            "X ({n}×{m}), r = {rank}, {} divergence, {} penalty, {} error, after {} iterations with \
+             T = {} and fixed λ.",
+            self.divergence.name(),
+            self.penalty,
+            self.criterion.text(),
+            self.warm_up,
+            self.bunch
+        )
+    }
+
+    fn print(&self, bias: &Bias) {
+        say("T             outer error     ‖dE/dλ‖    cosine  relative error  same sign");
+        for row in &bias.rows {
+            let length = row.length.map_or("∞".into(), |length| length.to_string());
+            say(format!(
+                "{length:<10} {:>14.6e} {:>11.3e} {:>9.4} {:>15.3e} {:>8.1} %",
+                row.outer_error,
+                row.norm,
+                row.cosine,
+                row.relative_error,
+                100.0 * row.same_sign
+            ));
+        }
+        if let Some(refusal) = &bias.refusal {
+            say(format!("\nThe longest bunch is the reference: {refusal}"));
+        }
+        say(match bias.shortest(0.1) {
+            Some(length) => {
+                format!(
+                    "\nFrom T = {length} on the hypergradient is within a tenth of the reference."
+                )
+            }
+            None => "\nNo T here brings the hypergradient within a tenth of the reference.".into(),
+        });
+        if let Some(out) = &self.out {
+            say(format!("written to {} (see report.html)", out.display()));
+        }
+    }
+}
+
+/// All files or none.
+fn write(bias: &Bias, about: &str, length: usize, out: &Path) -> Result<()> {
+    super::output::new_folder(out, |folder| {
+        write_bias(bias, about, length, folder).map(drop)
+    })
+}

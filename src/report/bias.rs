@@ -1,0 +1,149 @@
+//! What a short bunch costs, as a page.
+
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+
+use super::Figure;
+use super::page::{figure_element, head};
+use crate::check::{Bias, BiasRow};
+use crate::data::{write_npy, write_whole};
+use crate::error::Result;
+use crate::plot::{Chart, Scale, Series, escape, short};
+
+/// Writes `report.html`, `bias.csv`, `figures/*.svg` and `hypergradients.npy` (a column for
+/// each length) into a folder; returns the page. `about` says in a sentence what was
+/// differentiated, and `length` is the T that the reader asks about.
+///
+/// # Errors
+/// [`Error::Write`](crate::Error::Write).
+pub fn write_bias(bias: &Bias, about: &str, length: usize, folder: &Path) -> Result<PathBuf> {
+    let figures: Vec<Figure> = [Some(errors(bias)), rows(bias, length)]
+        .into_iter()
+        .flatten()
+        .collect();
+    write_whole(&folder.join("bias.csv"), csv(bias).as_bytes())?;
+    write_npy(&folder.join("hypergradients.npy"), &bias.gradients)?;
+    for figure in &figures {
+        let file = format!("figures/{}.svg", figure.name);
+        write_whole(&folder.join(file), figure.svg.as_bytes())?;
+    }
+    let mut page = head("altbi: the bias of short bunches");
+    let _ = writeln!(
+        page,
+        "<header><h1>How short a bunch is too short</h1><p>{}</p></header>\n<section>{}</section>\n<main>",
+        escape(about),
+        table(bias)
+    );
+    for figure in &figures {
+        page.push_str(&figure_element(figure));
+    }
+    page.push_str("</main>\n</body></html>\n");
+    let path = folder.join("report.html");
+    write_whole(&path, page.as_bytes())?;
+    Ok(path)
+}
+
+/// T as one writes it.
+fn name(row: &BiasRow) -> String {
+    row.length.map_or("∞".into(), |length| length.to_string())
+}
+
+fn csv(bias: &Bias) -> String {
+    let mut text = String::from("length,outer_error,norm,cosine,relative_error,same_sign\n");
+    for row in &bias.rows {
+        let length = row.length.map_or("inf".into(), |length| length.to_string());
+        let _ = writeln!(
+            text,
+            "{length},{},{},{},{},{}",
+            row.outer_error, row.norm, row.cosine, row.relative_error, row.same_sign
+        );
+    }
+    text
+}
+
+fn table(bias: &Bias) -> String {
+    let mut table = String::from(
+        "<div class=\"wide\"><table class=\"numbers\"><tr><th>T</th><th>outer error</th>\
+         <th>‖dE/dλ‖</th><th>cosine</th><th>relative error</th><th>rows of the same sign</th></tr>\n",
+    );
+    for row in &bias.rows {
+        let _ = writeln!(
+            table,
+            "<tr><td>{}</td><td>{}</td><td>{}</td><td>{:.4}</td><td>{}</td><td>{:.1} %</td></tr>",
+            name(row),
+            short(row.outer_error),
+            short(row.norm),
+            row.cosine,
+            short(row.relative_error),
+            100.0 * row.same_sign
+        );
+    }
+    table.push_str("</table></div>\n");
+    if let Some(refusal) = &bias.refusal {
+        let refusal = escape(refusal);
+        let _ = writeln!(
+            table,
+            "<p>The longest bunch is the reference, because: {refusal}.</p>"
+        );
+    }
+    table
+}
+
+fn errors(bias: &Bias) -> Figure {
+    let last = bias.rows.len() - 1;
+    let rows = bias.rows[..last].iter().enumerate();
+    let points = rows.map(|(place, row)| (place as f64, row.relative_error));
+    let ticks = bias.rows[..last].iter().map(name).collect();
+    let chart = Chart::new("T", "‖g_T − g‖ / ‖g‖", Scale::Logarithmic)
+        .with(Series::line("", points.collect()))
+        .with_ticks(ticks);
+    let reference = name(&bias.rows[last]);
+    Figure {
+        name: "relative_error".into(),
+        title: "Distance from the reference".into(),
+        caption: format!(
+            "How far the hypergradient through T updates is from that of T = {reference}, from the \
+             same W and λ."
+        ),
+        svg: chart.svg(),
+        wide: false,
+    }
+}
+
+/// Row by row, at the T that the reader asks about.
+fn rows(bias: &Bias, length: usize) -> Option<Figure> {
+    let place = bias
+        .rows
+        .iter()
+        .position(|row| row.length == Some(length))?;
+    let last = bias.rows.len() - 1;
+    let (asked, reference) = (bias.gradients.column(place), bias.gradients.column(last));
+    let points: Vec<(f64, f64)> = reference
+        .iter()
+        .copied()
+        .zip(asked.iter().copied())
+        .collect();
+    let ends = reference
+        .iter()
+        .fold((0.0f64, 0.0f64), |(low, high), value| {
+            (low.min(*value), high.max(*value))
+        });
+    let chart = Chart::new(
+        &format!("dE/dλ at T = {}", name(&bias.rows[last])),
+        &format!("dE/dλ at T = {length}"),
+        Scale::Linear,
+    )
+    .with(Series::points("rows", points))
+    .with(Series::line(
+        "equal",
+        vec![(ends.0, ends.0), (ends.1, ends.1)],
+    ));
+    Some(Figure {
+        name: "rows".into(),
+        title: format!("Row by row at T = {length}"),
+        caption: "One point per row of W; on the line a short bunch would tell the whole truth."
+            .into(),
+        svg: chart.svg(),
+        wide: false,
+    })
+}
