@@ -17,7 +17,7 @@ mod table;
 
 use std::fmt;
 use std::fs::File;
-use std::io::{BufReader, Write};
+use std::io::{BufReader, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use ndarray::Array2;
@@ -145,8 +145,7 @@ pub(crate) fn folder_of(path: &Path) -> &Path {
     }
 }
 
-/// A file without a name yet, in the folder it is meant for: to be filled,
-/// flushed and renamed, so that a reader never sees half of it.
+/// A file without a name yet, in the folder it is meant for.
 pub(crate) fn file_aside(folder: &Path) -> std::io::Result<tempfile::NamedTempFile> {
     let mut builder = tempfile::Builder::new();
     // What a file gets that is simply created; the user's umask applies.
@@ -158,14 +157,20 @@ pub(crate) fn file_aside(folder: &Path) -> std::io::Result<tempfile::NamedTempFi
     builder.prefix(".altbi-").tempfile_in(folder)
 }
 
-/// Writes a file: aside, flushed to the disk, then renamed. Folders on the way are
-/// made.
-pub(crate) fn write_whole(path: &Path, contents: &[u8]) -> Result<()> {
+/// Writes a file: aside, flushed to the disk, then renamed, so that a reader never sees
+/// half of it. Folders on the way are made.
+pub(crate) fn write_aside(
+    path: &Path,
+    fill: impl FnOnce(&mut BufWriter<&mut File>) -> std::io::Result<()>,
+) -> Result<()> {
     let write = || -> std::io::Result<()> {
         let folder = folder_of(path);
         std::fs::create_dir_all(folder)?;
         let mut file = file_aside(folder)?;
-        file.write_all(contents)?;
+        let mut buffer = BufWriter::new(file.as_file_mut());
+        fill(&mut buffer)?;
+        buffer.flush()?;
+        drop(buffer);
         file.as_file().sync_all()?;
         file.persist(path)?;
         Ok(())
@@ -174,6 +179,11 @@ pub(crate) fn write_whole(path: &Path, contents: &[u8]) -> Result<()> {
         path: path.into(),
         source,
     })
+}
+
+/// The same for contents that are there.
+pub(crate) fn write_whole(path: &Path, contents: &[u8]) -> Result<()> {
+    write_aside(path, |file| file.write_all(contents))
 }
 
 /// A fingerprint of a text: SHA-256 in hexadecimal.

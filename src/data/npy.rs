@@ -1,12 +1,13 @@
 //! NumPy's .npy.
 
 use std::fs::File;
-use std::io::{BufReader, BufWriter};
+use std::io::BufReader;
 use std::path::Path;
 
 use ndarray::{Array2, ShapeBuilder};
 use npyz::{NpyFile, Order, WriterBuilder};
 
+use super::write_aside;
 use crate::error::{Error, Result};
 
 /// Reads one or two dimensions of `f4` or `f8`.
@@ -110,26 +111,16 @@ fn numbers<R: std::io::Read>(npy: NpyFile<R>, entries: usize) -> Option<std::io:
 /// # Errors
 /// [`Error::Write`].
 pub fn write_npy(path: &Path, matrix: &Array2<f64>) -> Result<()> {
-    let folder = super::folder_of(path);
-    let write = || -> std::io::Result<()> {
-        let mut buffer = BufWriter::new(super::file_aside(folder)?);
+    write_aside(path, |file| {
         let shape = [matrix.nrows() as u64, matrix.ncols() as u64];
         let little_endian = "<f8".parse().expect("a type that NumPy knows");
         let mut writer = npyz::WriteOptions::new()
             .dtype(npyz::DType::Plain(little_endian))
             .shape(&shape)
-            .writer(&mut buffer)
+            .writer(file)
             .begin_nd()?;
         writer.extend(matrix.iter().copied())?;
-        writer.finish()?;
-        let file = buffer.into_inner()?;
-        file.as_file().sync_all()?;
-        file.persist(path)?;
-        Ok(())
-    };
-    write().map_err(|source| Error::Write {
-        path: path.into(),
-        source,
+        writer.finish()
     })
 }
 

@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 use super::trial::Fitted;
 use super::{Campaign, Contender, Dataset, Layout, Protocol, TrialRecord};
 use crate::config::Method;
-use crate::data::{fingerprint, folder_of, write_npy, write_whole};
+use crate::data::{fingerprint, write_npy, write_whole};
 use crate::error::{Error, Result};
 use crate::factors::Factors;
 use crate::metrics::{sparsity_h, sparsity_w};
@@ -159,12 +159,6 @@ impl Archive {
     pub(super) fn keep(&self, dataset: &str, contender: &Contender, fitted: &Fitted) -> Result<()> {
         let start = fitted.record.start;
         let path = |ending| trial_path(&self.path, dataset, &contender.name, start, ending);
-        let record = path(".json");
-        let folder = folder_of(&record);
-        fs::create_dir_all(folder).map_err(|source| Error::Write {
-            path: folder.into(),
-            source,
-        })?;
         for ending in matrices(contender) {
             let matrix = match *ending {
                 W => &fitted.factors.w,
@@ -174,7 +168,7 @@ impl Archive {
             };
             write_npy(&path(ending), matrix)?;
         }
-        write_json(&record, &fitted.record)
+        write_json(&path(".json"), &fitted.record)
     }
 }
 

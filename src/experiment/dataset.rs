@@ -95,6 +95,10 @@ impl Dataset {
             Size::Small => (120, 24),
         };
         let made = |what: &str| format!("{what}, made here with seed {seed}.");
+        let both_ranks = |name: &'static str, x: Option<Array2<f64>>| {
+            let ranks = x.map(|x| [4, 5].map(|rank| Self::published(name, &x, rank)));
+            ranks.into_iter().flatten()
+        };
         let mut all = Vec::new();
         match benchmark {
             BenchmarkName::A => {
@@ -107,10 +111,7 @@ impl Dataset {
                     data,
                     Layout::Unordered,
                 ));
-                if let Some(folder) = published {
-                    let x = published_a(folder)?;
-                    all.extend([4, 5].map(|rank| Self::published("a", &x, rank)));
-                }
+                all.extend(both_ranks("a", published.map(published_a).transpose()?));
             }
             BenchmarkName::B => {
                 let what = "W clipped sinusoids, H uniform with a tenth of zeros (α_H = 0.1)";
@@ -122,10 +123,7 @@ impl Dataset {
                     data,
                     Layout::Signals,
                 ));
-                if let Some(folder) = published {
-                    let x = published_b(folder)?;
-                    all.extend([4, 5].map(|rank| Self::published("b", &x, rank)));
-                }
+                all.extend(both_ranks("b", published.map(published_b).transpose()?));
             }
             BenchmarkName::C => {
                 let (data, origin) = match published {
