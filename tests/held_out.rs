@@ -7,8 +7,8 @@ use std::process::{Command, Output};
 
 use altbi::data::{poisson, read_matrix, write_npy};
 use altbi::{
-    AltBiConfig, Beta, Checkpoint, Error, HeldOut, L1, Method, Precision, Problem, Record,
-    Selection, Signal, State,
+    AltBiConfig, Beta, Checkpoint, Error, HeldOut, L1, LambdaStep, Method, Outcome, Precision,
+    Problem, Record, Selection, Signal, State,
 };
 use common::matrix;
 use ndarray::Array2;
@@ -129,12 +129,18 @@ fn stopping_early_comes_closer_to_the_truth() {
 #[test]
 fn a_checkpoint_remembers_the_best_iterate() {
     let problem = noisy();
+    // Adam has something to remember as well.
     let solver = || {
         let config = config(Method::AltBi).with_select(Selection::Best);
+        let config = config.with_lambda_step(LambdaStep::Adam(0.1));
         config.solver(Beta::KL, L1).with_criterion(HeldOut)
     };
     let whole = solver().run(&problem).unwrap();
     assert!(whole.selected < 120);
+    let end_of = |outcome: &Outcome| {
+        let last = outcome.history.last().unwrap();
+        (last.divergence, last.lambda_median, last.outer_error)
+    };
     // Interrupted after the best iterate has gone by.
     let bytes = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
     let (kept, mut history, mut first) = (bytes.clone(), Vec::new(), None);
@@ -156,6 +162,7 @@ fn a_checkpoint_remembers_the_best_iterate() {
     let resumed = solver().resume(&problem, &checkpoint).unwrap();
     assert_eq!(resumed.iterations, 150);
     assert_eq!(resumed.selected, whole.selected);
+    assert_eq!(end_of(&resumed), end_of(&whole));
     assert_eq!(
         (resumed.w, resumed.h, resumed.lambda),
         (whole.w, whole.h, whole.lambda)

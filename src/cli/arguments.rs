@@ -222,12 +222,14 @@ pub fn lambda_step(text: &str) -> Result<LambdaStep> {
     let step = match text.split_once(':') {
         None if text == "inv-iter" => Some(LambdaStep::InverseIteration),
         Some(("constant", number)) => number.parse().ok().map(LambdaStep::Constant),
+        Some(("normalized", number)) => number.parse().ok().map(LambdaStep::Normalized),
+        Some(("adam", number)) => number.parse().ok().map(LambdaStep::Adam),
         _ => None,
     };
     let step = step.ok_or_else(|| Error::UnknownName {
         kind: "λ step",
         name: text.into(),
-        known: "inv-iter, constant:<number>",
+        known: "inv-iter, constant:<number>, normalized:<rate>, adam:<rate>",
     })?;
     step.check()?;
     Ok(step)
@@ -238,6 +240,8 @@ pub fn lambda_step_text(step: LambdaStep) -> String {
     match step {
         LambdaStep::InverseIteration => "inv-iter".into(),
         LambdaStep::Constant(c) => format!("constant:{c}"),
+        LambdaStep::Normalized(rate) => format!("normalized:{rate}"),
+        LambdaStep::Adam(rate) => format!("adam:{rate}"),
     }
 }
 
@@ -326,7 +330,7 @@ mod tests {
 
     #[test]
     fn steps_have_names() {
-        for text in ["inv-iter", "constant:0.1"] {
+        for text in ["inv-iter", "constant:0.1", "normalized:0.05", "adam:0.3"] {
             assert_eq!(lambda_step_text(lambda_step(text).unwrap()), text);
         }
         assert!(lambda_step("constant:0").is_err());

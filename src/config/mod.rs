@@ -28,7 +28,7 @@ use crate::solver::{Outcome, Solver};
 /// | `bunch` | 4 | updates of W per update of H, T | ≥ 1 |
 /// | `exponent` | `One` | γ | |
 /// | `lambda` | `Auto` | where λ starts | value ≥ 0 |
-/// | `lambda_step` | `InverseIteration` | c of the λ step | > 0 |
+/// | `lambda_step` | `InverseIteration` | how λ moves | > 0 |
 /// | `lambda_max` | ∞ | upper end of the projection | > 0 |
 /// | `hypergradient` | `Reverse` | mode | |
 /// | `normalize` | `None` | scale of the factors | |

@@ -6,4 +6,4 @@ mod initial;
 mod step;
 
 pub use initial::{LambdaStart, balanced_lambda};
-pub use step::LambdaStep;
+pub use step::{LambdaStep, Moments};

@@ -15,6 +15,7 @@ use crate::divergence::Divergence;
 use crate::engine::{Engine, EngineUsed};
 use crate::error::{Error, Result};
 use crate::factors::{Factors, GivenFactors};
+use crate::lambda::Moments;
 use crate::penalty::{Penalty, PenaltyTerm};
 use crate::problem::{Problem, ToMatrix};
 
@@ -52,6 +53,8 @@ pub struct State {
     /// The iterate with the lowest outer error so far, where it is to be kept
     /// ([`Selection::Best`]).
     pub best: Option<Arc<Best>>,
+    /// What the λ step remembers, if it does.
+    pub moments: Option<Moments>,
 }
 
 /// An iterate to come back to.
@@ -91,6 +94,10 @@ impl State {
         self.record.clone_from(&other.record);
         self.divergence_at_start = other.divergence_at_start;
         self.best.clone_from(&other.best);
+        if let (Some(own), Some(moments)) = (&mut self.moments, &other.moments) {
+            own.first.assign(&moments.first);
+            own.second.assign(&moments.second);
+        }
     }
 }
 

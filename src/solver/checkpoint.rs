@@ -7,8 +7,9 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use super::{Best, Record, State};
-use crate::error::{CheckpointFault, Result};
+use crate::error::{CheckpointFault, Error, Result};
 use crate::factors::Factors;
+use crate::lambda::Moments;
 use crate::problem::{Problem, ToMatrix};
 
 /// The first bytes of every checkpoint; the digit is the version of the layout.
@@ -35,6 +36,8 @@ pub struct Checkpoint {
     lambda_at_start: Matrix,
     history: Vec<Record>,
     best: Option<BestIterate>,
+    /// First and second, where the λ step remembers them.
+    moments: Option<(Matrix, Matrix)>,
 }
 
 /// The iterate with the lowest outer error.
@@ -103,6 +106,10 @@ impl Checkpoint {
                 lambda: Matrix::of(&best.lambda),
                 record: best.record.clone(),
             }),
+            moments: state
+                .moments
+                .as_ref()
+                .map(|moments| (Matrix::of(&moments.first), Matrix::of(&moments.second))),
         }
     }
 
@@ -134,6 +141,24 @@ impl Checkpoint {
                 record: best.record.clone(),
             }))
         };
+        let moments = |(first, second): &(Matrix, Matrix)| -> Result<Moments> {
+            let shaped = |matrix: &Matrix| -> Result<Array2<f64>> {
+                let found = matrix.shape;
+                if found != [n, 1] {
+                    let (what, expected) = ("the λ step's memory", [n, 1]);
+                    return Err(Error::Shape {
+                        what,
+                        expected,
+                        found,
+                    });
+                }
+                matrix.to_matrix()
+            };
+            Ok(Moments {
+                first: shaped(first)?,
+                second: shaped(second)?,
+            })
+        };
         Ok(Resumed {
             state: State {
                 iteration: self.iteration,
@@ -142,6 +167,7 @@ impl Checkpoint {
                 record,
                 divergence_at_start: self.divergence_at_start,
                 best: self.best.as_ref().map(best).transpose()?,
+                moments: self.moments.as_ref().map(moments).transpose()?,
             },
             lambda_at_start: self.lambda_at_start.to_matrix()?,
             history: self.history.clone(),

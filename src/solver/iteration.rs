@@ -83,7 +83,8 @@ impl Solver {
         if tuned {
             finite("hypergradient", iteration, gradient)?;
             let (step, max) = (self.config.lambda_step, self.config.lambda_max);
-            step.apply(&mut next.lambda, gradient, iteration, max);
+            let (of, moments) = (self.config.max_iterations, next.moments.as_mut());
+            step.apply(&mut next.lambda, gradient, iteration, of, max, moments);
             problem.round(&mut next.lambda);
             finite("λ", iteration, &next.lambda)?;
             norm = gradient.iter().map(|g| g * g).sum::<f64>().sqrt();

@@ -72,7 +72,9 @@ impl Solver {
             },
             divergence_at_start: errors.divergence,
             best: None,
+            moments: None,
         };
+        state.moments = self.config.lambda_step.moments(&state.lambda);
         measure(
             problem,
             engine,

@@ -49,7 +49,8 @@ pub(in crate::cli) struct FitArguments {
     /// Where λ starts: auto, a number for every row, or a file with one per row
     #[arg(long, default_value = "auto", allow_negative_numbers = true)]
     pub(super) lambda: LambdaArgument,
-    /// Step size of λ: inv-iter (1/iteration, the paper) or constant:<number>
+    /// How λ moves: inv-iter (by dE/dλ / iteration, the paper), constant:<number>, or along
+    /// log λ, without units: normalized:<rate>, adam:<rate>
     #[arg(long, default_value = "inv-iter", value_parser = lambda_step)]
     pub(super) lambda_step: LambdaStep,
     /// Upper end of the interval that λ is kept in
