@@ -7,8 +7,8 @@ use std::process::{Command, Output};
 
 use altbi::data::{poisson, read_matrix, write_npy};
 use altbi::{
-    AltBiConfig, Beta, Checkpoint, Error, HeldOut, L1, LambdaStep, Method, Outcome, Precision,
-    Problem, Record, Selection, Signal, State,
+    AltBiConfig, Beta, Checkpoint, CheckpointFault, Error, HeldOut, L1, LambdaStep, Method,
+    Outcome, Precision, Problem, Record, Selection, Signal, State,
 };
 use common::matrix;
 use ndarray::Array2;
@@ -159,6 +159,13 @@ fn a_checkpoint_remembers_the_best_iterate() {
         .unwrap();
     assert_eq!(interrupted.selected, whole.selected);
     let checkpoint = Checkpoint::decode(&bytes.lock().unwrap()).unwrap();
+    // A run that would go on differently does not go on.
+    let mut forgetful = config(Method::AltBi).solver(Beta::KL, L1);
+    let refused = forgetful.resume(&problem, &checkpoint);
+    assert!(matches!(
+        refused,
+        Err(Error::Checkpoint(CheckpointFault::OtherSettings))
+    ));
     let resumed = solver().resume(&problem, &checkpoint).unwrap();
     assert_eq!(resumed.iterations, 150);
     assert_eq!(resumed.selected, whole.selected);

@@ -13,7 +13,7 @@ use crate::config::{AltBiConfig, Selection};
 use crate::criterion::{Criterion, Training};
 use crate::divergence::Divergence;
 use crate::engine::{Engine, EngineUsed};
-use crate::error::{Error, Result};
+use crate::error::{CheckpointFault, Error, Result};
 use crate::factors::{Factors, GivenFactors};
 use crate::lambda::Moments;
 use crate::penalty::{Penalty, PenaltyTerm};
@@ -218,11 +218,16 @@ impl Solver {
     /// happened: the result is the same to the bit (but for the seconds).
     ///
     /// # Errors
-    /// As [`run`](Self::run), and [`Error::Shape`] for a checkpoint of another
-    /// problem.
+    /// As [`run`](Self::run), [`Error::Shape`] for a checkpoint of another problem, and
+    /// [`CheckpointFault::OtherSettings`] for one without the memory of the λ step.
     pub fn resume(&mut self, problem: &Problem, checkpoint: &Checkpoint) -> Result<Outcome> {
         self.check(problem)?;
         let story = checkpoint.restore(problem)?;
+        // A step that remembers cannot go on without its memory.
+        let remembers = self.config.lambda_step.moments(&story.state.lambda);
+        if remembers.is_some() != story.state.moments.is_some() {
+            return Err(CheckpointFault::OtherSettings.into());
+        }
         self.on_threads(|solver| {
             let (mut engine, used) = solver.engine(problem)?;
             let used = solver.compared(problem, engine.as_mut(), used, &story.state)?;

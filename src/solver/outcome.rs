@@ -8,7 +8,7 @@ use ndarray::Array2;
 use super::checkpoint::Resumed;
 use super::transform::encode;
 use super::{Record, StopReason};
-use crate::config::AltBiConfig;
+use crate::config::{AltBiConfig, Selection};
 use crate::engine::EngineUsed;
 use crate::error::Result;
 use crate::factors::{Factors, tensor};
@@ -90,9 +90,9 @@ impl Outcome {
         engine: EngineUsed,
     ) -> Self {
         let state = &story.state;
-        let (factors, lambda, record) = match &state.best {
-            Some(best) => (&best.factors, &best.lambda, &best.record),
-            None => (&state.factors, &state.lambda, &state.record),
+        let (factors, lambda, record) = match (config.select, &state.best) {
+            (Selection::Best, Some(best)) => (&best.factors, &best.lambda, &best.record),
+            _ => (&state.factors, &state.lambda, &state.record),
         };
         let Factors { w, h } = factors;
         Self {
