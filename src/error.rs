@@ -247,6 +247,14 @@ pub enum Error {
         /// What it lacks.
         reason: String,
     },
+    /// Weights that belong to what a penalty cannot tell apart.
+    #[error("λ cannot have the scope {scope}: {reason}")]
+    ScopeUnsupported {
+        /// The scope.
+        scope: String,
+        /// What is in its way.
+        reason: String,
+    },
     /// The implicit mode is exact only at a fixed point of the update.
     #[error(
         "implicit mode needs a fixed point of the update: after {updates} updates an entry of the factor still moves by {residual:.2e} of the largest one (tolerance {tolerance:e})"

@@ -34,11 +34,13 @@ pub mod error;
 pub mod experiment;
 pub mod factors;
 pub mod hypergradient;
+pub mod joint;
 pub mod lambda;
 pub mod metrics;
 pub mod numerics;
 pub mod penalty;
 pub mod plot;
+pub mod practical;
 pub mod problem;
 pub mod report;
 pub mod solver;
@@ -47,14 +49,14 @@ pub mod update;
 
 pub use bunch::Bunch;
 pub use check::{CheckReport, Verdict, check};
-pub use config::{AltBiConfig, Exponent, Method, Normalization, Selection};
+pub use config::{AltBiConfig, BunchOver, Exponent, Method, Normalization, Selection};
 pub use criterion::{Criterion, HeldOut, Training};
 pub use divergence::{Beta, Divergence, Slope};
 pub use engine::{EngineChoice, EngineUsed};
 pub use error::{CheckpointFault, Error, Result};
-pub use factors::{Factors, GivenFactors, Initial};
+pub use factors::{Factors, GivenFactors, Initial, Side};
 pub use hypergradient::{Hypergradient, Mode};
-pub use lambda::{LambdaStart, LambdaStep};
+pub use lambda::{LambdaStart, LambdaStep, Scope, Units};
 pub use numerics::Precision;
 pub use penalty::{
     Coupling, Group, Hoyer, L1, NoPenalty, Penalty, PenaltyTerm, Smooth, SquaredL1, SquaredL2,

@@ -47,6 +47,7 @@ use crate::divergence::Divergence;
 use crate::error::{Error, Result};
 use crate::factors::{GivenFactors, scaled_to_mean, uniform};
 use crate::hypergradient::{Differentiate, Fault, FiniteDifferences, Forward, Mode};
+use crate::joint::{JointBunch, Pair, forward_gradients};
 use crate::numerics::{Precision, to_host};
 use crate::penalty::{Penalty, PenaltyTerm};
 use crate::problem::Problem;
@@ -186,20 +187,68 @@ pub fn check_bunch(
     lambda: &Tensor<2>,
     modes: &[Mode],
 ) -> Result<CheckReport> {
-    let tolerances = Tolerances::of(Precision::of(w));
-    let reference = to_host(&bunch.hypergradient(w, lambda, Mode::Reverse)?.gradient);
     let rounding = Rounding::of(bunch, w, lambda);
+    let by_mode = |mode| {
+        let result = bunch.hypergradient(w, lambda, mode)?;
+        Ok(to_host(&result.gradient))
+    };
+    let with_fault = |fault| {
+        let result = Forward { fault }.compute(bunch, w, lambda)?;
+        Ok(to_host(&result.gradient))
+    };
+    compare(Precision::of(w), &rounding, modes, by_mode, with_fault)
+}
+
+/// The same on a bunch over one factor or both, with the weights of all its penalties.
+///
+/// # Errors
+/// [`Error::Shape`] for factors or weights that do not fit the bunch.
+pub fn check_joint(
+    bunch: &JointBunch,
+    pair: &Pair,
+    lambda: &[Tensor<2>],
+    modes: &[Mode],
+) -> Result<CheckReport> {
+    let flat = |gradients: &[Tensor<2>]| gradients.iter().flat_map(to_host).collect();
+    let by_mode = |mode| {
+        let result = bunch.hypergradient(pair, lambda, mode)?;
+        Ok(flat(&result.gradients))
+    };
+    let with_fault = |fault| {
+        let result = forward_gradients(bunch, pair, lambda, fault)?;
+        Ok(flat(&result.gradients))
+    };
+    // Shapes first: what measures rounding takes them for granted.
+    by_mode(Mode::Reverse)?;
+    let resolution = bunch.resolution(pair, lambda);
+    let rounding = Rounding {
+        of_tangents: resolution,
+        of_differences: 100.0 * resolution,
+    };
+    let precision = Precision::of(&pair.w);
+    compare(precision, &rounding, modes, by_mode, with_fault)
+}
+
+/// Every mode against reverse mode, and the planted mistakes.
+fn compare(
+    precision: Precision,
+    rounding: &Rounding,
+    modes: &[Mode],
+    by_mode: impl Fn(Mode) -> Result<Vec<f64>>,
+    with_fault: impl Fn(Fault) -> Result<Vec<f64>>,
+) -> Result<CheckReport> {
+    let tolerances = Tolerances::of(precision);
+    let reference = by_mode(Mode::Reverse)?;
     let nothing_to_see = reference.iter().all(|g| *g == 0.0);
     let comparisons = modes.iter().map(|&mode| {
         let (tolerance, rounding) = match mode {
             Mode::FiniteDifferences => (tolerances.differences, rounding.of_differences),
             _ => (Some(tolerances.exact), rounding.of_tangents),
         };
-        match (tolerance, bunch.hypergradient(w, lambda, mode)) {
+        match (tolerance, by_mode(mode)) {
             (None, _) => Comparison::unchecked(mode, "too coarse in 32 bits".into()),
             (_, Err(refusal)) => Comparison::unchecked(mode, refusal.to_string()),
-            (Some(tolerance), Ok(result)) => {
-                let gradient = to_host(&result.gradient);
+            (Some(tolerance), Ok(gradient)) => {
                 let difference = relative_difference(&gradient, &reference);
                 let absolute = largest_difference(&gradient, &reference);
                 if difference > tolerance && absolute <= rounding {
@@ -212,8 +261,7 @@ pub fn check_bunch(
     });
     let comparisons: Vec<Comparison> = comparisons.collect();
     let controls = [Fault::PrintedOuterGradient, Fault::FlippedSign].map(|fault| {
-        let outcome = Forward { fault }.compute(bunch, w, lambda);
-        let gradient = outcome.ok().map(|result| to_host(&result.gradient));
+        let gradient = with_fault(fault).ok();
         // Where λ plays no part (no penalty, a lone row under smoothness) every
         // formula gives 0, and a mistake in it cannot show.
         let shows = |wrong: &Vec<f64>| {

@@ -44,6 +44,7 @@ pub struct Checkpoints {
     data_hash: String,
     settings_hash: String,
     every: Option<usize>,
+    also_at: Option<usize>,
     last: Instant,
     history: Vec<Record>,
     lambda_at_start: Option<Array2<f64>>,
@@ -67,6 +68,7 @@ impl Checkpoints {
             data_hash: data_hash.into(),
             settings_hash: settings_hash.into(),
             every,
+            also_at: None,
             last: Instant::now(),
             history: Vec::new(),
             lambda_at_start: None,
@@ -98,7 +100,21 @@ impl Checkpoints {
         self.aftermath.lock()
     }
 
+    /// With a checkpoint at this iteration in any case.
+    pub fn and_at(mut self, iteration: usize) -> Self {
+        self.also_at = Some(iteration);
+        self
+    }
+
+    /// The flag that Ctrl-C raises.
+    pub fn flag(&self) -> Arc<AtomicBool> {
+        self.interrupted.clone()
+    }
+
     fn is_due(&self, iteration: usize) -> bool {
+        if self.also_at == Some(iteration) {
+            return true;
+        }
         match self.every {
             Some(every) => iteration > 0 && iteration.is_multiple_of(every),
             None => self.last.elapsed() >= INTERVAL,

@@ -82,12 +82,29 @@ pub fn parse(text: &str, path: &Path, typed: &[OsString]) -> Result<FitArguments
         // Whatever it is called, it is not a flag.
         flags.extend(["--".into(), data]);
     }
-    let matches = command
-        .no_binary_name(true)
-        .args_override_self(true)
-        .try_get_matches_from(flags)
-        .map_err(|error| wrong(one_line(&error.to_string())))?;
-    FitArguments::from_arg_matches(&matches).map_err(|error| wrong(one_line(&error.to_string())))
+    let command = command.no_binary_name(true).args_override_self(true);
+    let read = |flags: &[OsString]| {
+        let matches = command.clone().try_get_matches_from(flags);
+        matches
+            .and_then(|matches| FitArguments::from_arg_matches(&matches))
+            .map_err(|error| wrong(one_line(&error.to_string())))
+    };
+    let arguments = read(&flags)?;
+    let of_preset = arguments.preset.flags(&arguments);
+    if of_preset.is_empty() {
+        return Ok(arguments);
+    }
+    // A preset lies under everything that is said.
+    let mut all: Vec<OsString> = of_preset.into_iter().map(Into::into).collect();
+    all.extend(flags);
+    let arguments = read(&all)?;
+    arguments.preset.check(&arguments)?;
+    Ok(arguments)
+}
+
+/// The flags that were typed, over their preset.
+pub fn with_preset(typed: &[OsString]) -> Result<FitArguments> {
+    parse("", Path::new("the command line"), typed)
 }
 
 /// Whether a value names a file, which then lies relative to the configuration.

@@ -16,6 +16,7 @@ mod fit;
 mod generate;
 mod gradcheck;
 mod output;
+mod preset;
 mod progress;
 mod report;
 mod reproduce;

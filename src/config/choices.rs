@@ -50,6 +50,19 @@ pub enum Normalization {
     None,
     /// Rows of H sum to 1, columns of W make up for it.
     HRows,
+    /// Rows of H have a root mean square of 1, columns of W make up for it.
+    HRms,
+}
+
+/// Which factors a bunch updates, and hypergradients go through.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum BunchOver {
+    /// T updates of the penalised factor, after one of the other: the paper's.
+    #[default]
+    One,
+    /// T updates of both in turn.
+    Both,
 }
 
 /// Which iterate a run gives back.

@@ -4,17 +4,17 @@ mod choices;
 
 use serde::{Deserialize, Serialize};
 
-pub use choices::{Exponent, Method, Normalization, Selection};
+pub use choices::{BunchOver, Exponent, Method, Normalization, Selection};
 
 use crate::bunch::check_length;
 use crate::divergence::{Beta, Divergence};
 use crate::engine::EngineChoice;
 use crate::error::{Error, Result};
-use crate::factors::Initial;
+use crate::factors::{Initial, Side};
 use crate::hypergradient::Mode;
-use crate::lambda::{LambdaStart, LambdaStep};
+use crate::lambda::{LambdaStart, LambdaStep, Scope, Units};
 use crate::numerics::Precision;
-use crate::penalty::{L1, Penalty};
+use crate::penalty::{L1, Penalty, PenaltyTerm};
 use crate::problem::ToMatrix;
 use crate::solver::{Outcome, Solver};
 
@@ -26,10 +26,15 @@ use crate::solver::{Outcome, Solver};
 /// | `rank` | required | components r | 1 … min(n, m) |
 /// | `method` | `AltBi` | algorithm or baseline | |
 /// | `bunch` | 4 | updates of W per update of H, T | ≥ 1 |
+/// | `bunch_over` | `One` | the factors that a bunch updates | |
+/// | `warm_up` | 0 | plain updates of both factors before the first iteration | |
 /// | `exponent` | `One` | γ | |
 /// | `lambda` | `Auto` | where λ starts | value ≥ 0 |
 /// | `lambda_step` | `InverseIteration` | how λ moves | > 0 |
+/// | `lambda_min` | 0 | lower end of the interval of λ > 0 | ≥ 0 |
 /// | `lambda_max` | ∞ | upper end of the projection | > 0 |
+/// | `scope` | `Row` | what each λ belongs to | |
+/// | `units` | `Absolute` | what λ is measured in | |
 /// | `hypergradient` | `Reverse` | mode | |
 /// | `normalize` | `None` | scale of the factors | |
 /// | `max_iterations` | 1000 | outer iterations | ≥ 1 |
@@ -60,6 +65,12 @@ pub struct AltBiConfig {
     /// T.
     #[serde(default = "default_bunch")]
     pub bunch: usize,
+    /// The factors that a bunch updates.
+    #[serde(default)]
+    pub bunch_over: BunchOver,
+    /// Plain updates of both factors before the first iteration.
+    #[serde(default)]
+    pub warm_up: usize,
     /// γ.
     #[serde(default)]
     pub exponent: Exponent,
@@ -69,9 +80,18 @@ pub struct AltBiConfig {
     /// c of the λ step.
     #[serde(default)]
     pub lambda_step: LambdaStep,
+    /// Lower end of the interval that positive λ are kept in.
+    #[serde(default)]
+    pub lambda_min: f64,
     /// Upper end of the projection.
     #[serde(default = "default_lambda_max")]
     pub lambda_max: f64,
+    /// What each λ belongs to.
+    #[serde(default)]
+    pub scope: Scope,
+    /// What λ is measured in.
+    #[serde(default)]
+    pub units: Units,
     /// How the hypergradient is computed.
     #[serde(default)]
     pub hypergradient: Mode,
@@ -133,10 +153,15 @@ impl AltBiConfig {
             rank,
             method: Method::default(),
             bunch: default_bunch(),
+            bunch_over: BunchOver::default(),
+            warm_up: 0,
             exponent: Exponent::default(),
             lambda: LambdaStart::default(),
             lambda_step: LambdaStep::default(),
+            lambda_min: 0.0,
             lambda_max: default_lambda_max(),
+            scope: Scope::default(),
+            units: Units::default(),
             hypergradient: Mode::default(),
             normalize: Normalization::default(),
             max_iterations: default_max_iterations(),
@@ -164,6 +189,34 @@ impl AltBiConfig {
         self
     }
 
+    /// Sets the factors that a bunch updates.
+    #[must_use]
+    pub fn with_bunch_over(mut self, bunch_over: BunchOver) -> Self {
+        self.bunch_over = bunch_over;
+        self
+    }
+
+    /// Sets the number of plain updates before the first iteration.
+    #[must_use]
+    pub fn with_warm_up(mut self, warm_up: usize) -> Self {
+        self.warm_up = warm_up;
+        self
+    }
+
+    /// Sets what each λ belongs to.
+    #[must_use]
+    pub fn with_scope(mut self, scope: Scope) -> Self {
+        self.scope = scope;
+        self
+    }
+
+    /// Sets what λ is measured in.
+    #[must_use]
+    pub fn with_units(mut self, units: Units) -> Self {
+        self.units = units;
+        self
+    }
+
     /// Sets γ.
     #[must_use]
     pub fn with_exponent(mut self, exponent: Exponent) -> Self {
@@ -182,6 +235,13 @@ impl AltBiConfig {
     #[must_use]
     pub fn with_lambda_step(mut self, step: LambdaStep) -> Self {
         self.lambda_step = step;
+        self
+    }
+
+    /// Sets the lower end of the interval that positive λ are kept in.
+    #[must_use]
+    pub fn with_lambda_min(mut self, lambda_min: f64) -> Self {
+        self.lambda_min = lambda_min;
         self
     }
 
@@ -278,6 +338,21 @@ impl AltBiConfig {
     pub fn check(&self) -> Result<()> {
         check_length(self.bunch)?;
         self.lambda_step.check()?;
+        self.scope.check()?;
+        let along_logarithm = matches!(
+            self.lambda_step,
+            LambdaStep::Normalized(_) | LambdaStep::Adam(_)
+        );
+        if matches!(self.scope, Scope::Hierarchical(_))
+            && self.method == Method::AltBi
+            && !along_logarithm
+        {
+            return Err(Error::Conflict {
+                first: "a hierarchical scope",
+                second: "a step along λ itself (inv-iter, constant)",
+                reason: "it is log λ that is held together; take a step along log λ (adam, normalized)",
+            });
+        }
         let not_negative = |value: f64| (0.0..=LARGEST).contains(&value);
         let lambda = match self.lambda {
             LambdaStart::Auto => 0.0,
@@ -295,6 +370,12 @@ impl AltBiConfig {
             }
         };
         range(not_negative(lambda), "λ", lambda, "between 0 and 1e100")?;
+        range(
+            self.lambda_min >= 0.0 && self.lambda_min <= self.lambda_max,
+            "the smallest λ",
+            self.lambda_min,
+            "a number from 0 to the largest λ",
+        )?;
         range(
             self.lambda_max > 0.0,
             "the largest λ",
@@ -328,6 +409,37 @@ impl AltBiConfig {
         penalty: impl Penalty + 'static,
     ) -> Solver {
         Solver::new(self.clone(), divergence, penalty)
+    }
+
+    /// A solver with any number of penalties on either factor, tuned or fixed.
+    ///
+    /// ```
+    /// use altbi::lambda::LambdaStep;
+    /// use altbi::{AltBiConfig, Beta, BunchOver, L1, PenaltyTerm, Scope, Side, Smooth};
+    /// let x = ndarray::Array2::from_shape_fn((12, 9), |(i, j)| 1.0 + ((i * j) % 5) as f64);
+    /// // Smooth columns of W and a sparse H, a weight for each component of either.
+    /// let outcome = AltBiConfig::new(2)
+    ///     .with_bunch_over(BunchOver::Both)
+    ///     .with_scope(Scope::Component)
+    ///     .with_lambda_step(LambdaStep::Adam(0.1))
+    ///     .with_max_iterations(10)
+    ///     .penalizing(
+    ///         Beta::KL,
+    ///         [
+    ///             (Side::W, PenaltyTerm::tuned(Smooth)),
+    ///             (Side::H, PenaltyTerm::tuned(L1)),
+    ///         ],
+    ///     )
+    ///     .fit(&x)?;
+    /// assert_eq!(outcome.weights()[1].lambda.dim(), (1, 2));
+    /// # Ok::<(), altbi::Error>(())
+    /// ```
+    pub fn penalizing(
+        &self,
+        divergence: impl Divergence + 'static,
+        terms: impl IntoIterator<Item = (Side, PenaltyTerm)>,
+    ) -> Solver {
+        Solver::penalizing(self.clone(), divergence, terms)
     }
 
     /// Runs with the paper's plug-ins: KL divergence and ℓ1 penalty.

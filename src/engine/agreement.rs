@@ -4,10 +4,10 @@ use std::ops::Range;
 
 use ndarray::{Array2, ArrayView2, Axis, Slice, concatenate};
 
-use super::{Autodiff, Engine, Side};
+use super::{Autodiff, Engine};
 use crate::bunch::Bunch;
 use crate::error::{Error, Result};
-use crate::factors::Factors;
+use crate::factors::{Factors, Side};
 use crate::hypergradient::{Forward, Mode};
 use crate::numerics::{Precision, to_host};
 use crate::problem::{Problem, ToMatrix};
@@ -36,7 +36,7 @@ pub(crate) fn agreement(
     tuned: bool,
 ) -> Result<f64> {
     let mut factors = start.clone();
-    fused.update_h(problem, &mut factors);
+    fused.update_other(problem, &mut factors);
     let expected = update_h(problem, autodiff, start)?;
     let mut largest = Largest::new(problem.precision());
     largest.compare("H", &factors.h, &expected, 0.0)?;

@@ -55,7 +55,7 @@ impl Autodiff {
 }
 
 impl Engine for Autodiff {
-    fn update_h(&mut self, problem: &Problem, factors: &mut Factors) {
+    fn update_other(&mut self, problem: &Problem, factors: &mut Factors) {
         let transposed = self.of_h.update(
             problem.columns(),
             &problem.state(&factors.h).transpose(),
@@ -105,12 +105,13 @@ impl Engine for Autodiff {
         (errors, divergences)
     }
 
-    fn penalty(&self, problem: &Problem, w: &Array2<f64>, lambda: &Array2<f64>) -> f64 {
-        let penalties = self.of_w.penalty(&problem.state(w), &problem.state(lambda));
+    fn penalty(&self, problem: &Problem, factors: &Factors, lambda: &Array2<f64>) -> f64 {
+        let (w, lambda) = (problem.state(&factors.w), problem.state(lambda));
+        let penalties = self.of_w.penalty(&w, &lambda);
         to_host(&penalties).iter().sum()
     }
 }
 
-fn host(tensor: &Tensor<2>) -> Array2<f64> {
+pub(super) fn host(tensor: &Tensor<2>) -> Array2<f64> {
     tensor.to_matrix().expect("a tensor fills its shape")
 }

@@ -94,7 +94,7 @@ impl<'a> FusedBunch<'a> {
     /// If the factors do not have the problem's shape and the rank.
     pub fn update_h(&mut self, factors: &mut Factors) {
         self.check(factors);
-        self.engine.update_h(self.problem, factors);
+        self.engine.update_other(self.problem, factors);
     }
 
     /// T updates of W and the hypergradient through them; returns E at their end.

@@ -7,9 +7,10 @@ use rayon::prelude::*;
 use super::block::{RowOutcome, Rows, Shared, Task, Wanted};
 use super::entry::{Entry, Frobenius, General, ItakuraSaito, KullbackLeibler};
 use super::lanes::Real;
-use super::matrix::{Packed, Side, Source};
+use super::matrix::{Packed, Source};
 use super::plan::Plan;
 use super::scratch::Scratch;
+use crate::factors::Side;
 use crate::problem::Problem;
 
 /// Tasks hold a multiple of so many rows: the most that any vector has.

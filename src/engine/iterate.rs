@@ -5,11 +5,10 @@ use ndarray::{Array2, ArrayViewMut2};
 use super::block::{RowOutcome, Wanted};
 use super::fused::{Fused, Request};
 use super::lanes::Real;
-use super::matrix::Side;
 use super::plan::Plan;
 use super::{Engine, Errors, FusedCriterion};
 use crate::error::Result;
-use crate::factors::Factors;
+use crate::factors::{Factors, Side};
 use crate::problem::Problem;
 
 /// Plans for both factors, and the memory to carry them out.
@@ -82,7 +81,7 @@ impl<T: Real> FusedEngine<T> {
 }
 
 impl<T: Real> Engine for FusedEngine<T> {
-    fn update_h(&mut self, problem: &Problem, factors: &mut Factors) {
+    fn update_other(&mut self, problem: &Problem, factors: &mut Factors) {
         transpose(&factors.h, &mut self.transposed.view_mut());
         let request = Request {
             plan: &self.of_h,
@@ -126,7 +125,8 @@ impl<T: Real> Engine for FusedEngine<T> {
         (total(rows), divergences)
     }
 
-    fn penalty(&self, _problem: &Problem, w: &Array2<f64>, lambda: &Array2<f64>) -> f64 {
+    fn penalty(&self, _problem: &Problem, factors: &Factors, lambda: &Array2<f64>) -> f64 {
+        let w = &factors.w;
         self.of_w.penalty::<T>(slice(w), w.ncols(), slice(lambda))
     }
 }

@@ -14,15 +14,6 @@ use rayon::prelude::*;
 use super::lanes::Real;
 use super::scratch::{Aligned, panel_length};
 
-/// Which factor is updated.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Side {
-    /// W: rows are X's rows.
-    W,
-    /// Hᵀ: rows are X's columns.
-    H,
-}
-
 /// A matrix whose blocks of rows are to be read.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Source<'a, T> {

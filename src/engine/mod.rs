@@ -3,9 +3,10 @@
 //! | engine | how | where |
 //! |---|---|---|
 //! | autodiff | tensor operations; hypergradients by any [`Mode`], reverse by default | everything, your own plug-ins included |
+//! | joint | tensor operations on both factors: bunches over H or over both, several tuned penalties, weights of any scope | what [`joint`](mod@crate::joint) describes; named autodiff in summaries |
 //! | fused | hand-written loops: a block of rows goes through all T updates, value and derivative together, while its x stays in the cache | β-divergences; ℓ1, ½ℓ2², group, squared ℓ1, Hoyer and no penalty, also summed; masks; training and held-out error |
 //!
-//! Both compute the same numbers, and a run with [`EngineChoice::Auto`] proves it
+//! Autodiff and fused compute the same numbers, and a run with [`EngineChoice::Auto`] proves it
 //! on its own data: its first iteration is computed by both engines, the
 //! hypergradient by Burn's reverse mode, and a difference above
 //! [`tolerance`] ends the run.
@@ -30,6 +31,7 @@ mod evaluate;
 mod functions;
 mod fused;
 mod iterate;
+mod joint;
 mod kernel;
 mod lanes;
 mod matrix;
@@ -50,7 +52,7 @@ pub use agreement::tolerance;
 pub(crate) use autodiff::Autodiff;
 pub use bunch::FusedBunch;
 pub(crate) use iterate::FusedEngine;
-pub(crate) use matrix::Side;
+pub(crate) use joint::Joint;
 pub(crate) use plan::Plan;
 pub use term::FusedPenalty;
 
@@ -136,11 +138,11 @@ pub(crate) struct Errors {
 
 /// The steps of an iteration that touch X.
 pub(crate) trait Engine {
-    /// One update of H.
-    fn update_h(&mut self, problem: &Problem, factors: &mut Factors);
+    /// One update of the factor that the bunch leaves alone: of H, in the paper.
+    fn update_other(&mut self, problem: &Problem, factors: &mut Factors);
 
-    /// The bunch: T updates of W, what they lead to, and, where a matrix for it is
-    /// given, the hypergradient (n×1).
+    /// The bunch: T updates of W (or of what the engine's bunch covers), what they lead
+    /// to, and, where a matrix for it is given, the hypergradient, in the shape of λ.
     ///
     /// # Errors
     /// What the hypergradient's mode refuses.
@@ -156,5 +158,5 @@ pub(crate) trait Engine {
     fn errors(&mut self, problem: &Problem, factors: &Factors) -> (Errors, Vec<f64>);
 
     /// `Σ_terms λ_i r(w_i)` over all rows.
-    fn penalty(&self, problem: &Problem, w: &Array2<f64>, lambda: &Array2<f64>) -> f64;
+    fn penalty(&self, problem: &Problem, factors: &Factors, lambda: &Array2<f64>) -> f64;
 }

@@ -45,6 +45,7 @@ impl Plan {
                     Weight::Tuned => TermScale::Tuned,
                     Weight::Fixed(value) => TermScale::Fixed(*value),
                     Weight::FixedRows(values) => TermScale::FixedRows(to_host(values)),
+                    Weight::Bound(_) => return Err("weights of several scopes".into()),
                 },
             })
         });

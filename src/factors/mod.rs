@@ -35,6 +35,17 @@ pub enum Initial {
     Nndsvda,
 }
 
+/// One of the two factors. What is said of W's rows is said of H's columns in turn: H
+/// is the W of the transposed problem Xᵀ ≈ Hᵀ Wᵀ.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Side {
+    /// W: rows are X's rows.
+    W,
+    /// Hᵀ: rows are X's columns.
+    H,
+}
+
 /// The two factors of X ≈ W H, laid out row by row, with entries that the run's
 /// precision can represent.
 ///

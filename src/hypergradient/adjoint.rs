@@ -31,16 +31,19 @@ impl Differentiate for Adjoint {
         let mut alpha = outer_gradient(self.name(), bunch, &end)?;
         let mut gradient = lambda.zeros_like();
         for state in states[..bunch.length].iter().rev() {
-            let (of_factor, of_lambda) = bunch.rule.update_cotangent(
+            let bars = bunch.rule.update_cotangent(
                 self.name(),
                 &bunch.observed,
                 state,
                 &bunch.other,
                 lambda,
                 &alpha,
+                false,
             )?;
-            gradient = gradient + of_lambda.sum_dim(1);
-            alpha = of_factor;
+            for of_weight in bars.weights.into_iter().flatten() {
+                gradient = gradient + of_weight.sum_dim(1);
+            }
+            alpha = bars.factor;
         }
         Ok(bunch.outcome(end, gradient))
     }

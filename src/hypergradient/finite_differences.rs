@@ -62,7 +62,7 @@ impl FiniteDifferences {
 
     /// Ridders' tableau, entrywise: `quotient(scale)` is the difference quotient
     /// at `scale` times the first steps.
-    fn extrapolated(&self, quotient: impl Fn(f64) -> Tensor<2>) -> Tensor<2> {
+    pub(crate) fn extrapolated(&self, quotient: impl Fn(f64) -> Tensor<2>) -> Tensor<2> {
         let mut best = quotient(1.0);
         let mut least_error = best.full_like(f64::INFINITY);
         let mut previous = vec![best.clone()];

@@ -51,13 +51,11 @@ impl Forward {
         lambda_direction: &Tensor<2>,
     ) -> Result<(Tensor<2>, Tensor<2>)> {
         let mut w = w.clone();
-        let mut direction = Direction {
-            factor: w.zeros_like(),
-            lambda: lambda_direction.clone(),
-        };
+        let mut direction = Direction::of_lambda(&bunch.rule, w.zeros_like(), lambda_direction);
         for t in 1..=bunch.length {
             if self.fault == Fault::FlippedSign && t == bunch.length {
-                direction.lambda = -direction.lambda;
+                let flipped = -lambda_direction.clone();
+                direction = Direction::of_lambda(&bunch.rule, direction.factor, &flipped);
             }
             let observed = &bunch.observed;
             (w, direction.factor) = bunch.rule.update_with_tangent(

@@ -104,10 +104,7 @@ impl Differentiate for Implicit {
         let w = self.fixed_point(bunch, w, lambda)?;
         let [n, rank] = w.dims();
         let tangent = |factor: Tensor<2>, lambda_dot: Tensor<2>| {
-            let direction = Direction {
-                factor,
-                lambda: lambda_dot,
-            };
+            let direction = Direction::of_lambda(&bunch.rule, factor, &lambda_dot);
             let (observed, other) = (&bunch.observed, &bunch.other);
             bunch
                 .rule

@@ -1,9 +1,17 @@
-//! λ: where it starts, how it steps, and the interval it is kept in.
+//! λ: what it belongs to, where it starts, how it steps, and the interval it is kept in.
 //!
-//! One λ_i per row of W (the paper's scope), as an n×1 matrix.
+//! The paper has one λ_i per row of W ([`Scope::Row`]). Other [scopes](Scope) have fewer
+//! weights or more, several penalties have a group of weights each ([`Layout`]), and all
+//! of them together are one column of numbers, which is what steps and checkpoints see.
 
+mod hierarchy;
 mod initial;
+mod layout;
+mod scope;
 mod step;
 
+pub(crate) use hierarchy::{Hierarchy, Moment};
 pub use initial::{LambdaStart, balanced_lambda};
+pub use layout::{Layout, WeightGroup};
+pub use scope::{SCOPES, Scope, Units};
 pub use step::{LambdaStep, Moments};

@@ -7,8 +7,8 @@ use ndarray::{Axis, Slice};
 
 use crate::criterion::weighted_divergence;
 use crate::divergence::{Beta, Divergence};
-use crate::engine::Side;
 use crate::factors::Factors;
+use crate::factors::Side;
 use crate::numerics::to_host;
 use crate::problem::{Observed, Problem};
 use crate::update::Rule;

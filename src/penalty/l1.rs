@@ -23,6 +23,10 @@ impl Penalty for L1 {
         w.clone().sum_dim(1)
     }
 
+    fn entries(&self, w: &Tensor<2>) -> Option<Tensor<2>> {
+        Some(w.clone())
+    }
+
     fn split(&self, w: &Tensor<2>) -> Split {
         Split {
             positive: constant_like(w, 1.0),

@@ -84,6 +84,14 @@ pub trait Penalty: Debug + Send + Sync {
     /// `r(w_i)` of each row: n×1.
     fn value(&self, w: &Tensor<2>) -> Tensor<2>;
 
+    /// What each entry adds to `r(w_i)`, n×r, where r is such a sum (for a coupled
+    /// penalty: over its own column). With it a penalty can be weighted by component
+    /// and by entry; without, only by row or all alike.
+    fn entries(&self, w: &Tensor<2>) -> Option<Tensor<2>> {
+        let _ = w;
+        None
+    }
+
     /// `∂/∂w` of `Σ_i r(w_i)` as a difference of nonnegative parts, each n×r or
     /// broadcasting to it.
     fn split(&self, w: &Tensor<2>) -> Split;
@@ -171,6 +179,9 @@ impl<P: Penalty + ?Sized> Penalty for Arc<P> {
     }
     fn value(&self, w: &Tensor<2>) -> Tensor<2> {
         (**self).value(w)
+    }
+    fn entries(&self, w: &Tensor<2>) -> Option<Tensor<2>> {
+        (**self).entries(w)
     }
     fn split(&self, w: &Tensor<2>) -> Split {
         (**self).split(w)
@@ -268,6 +279,13 @@ pub(crate) mod tests {
         for (i, got) in values.iter().enumerate() {
             let want = value(&rows, i);
             assert!((got - want).abs() < 1e-14, "row {i}: {got} {want}");
+        }
+        if let Some(entries) = penalty.entries(&matrix(&W)) {
+            let entries = full(entries);
+            for (i, want) in values.iter().enumerate() {
+                let got: f64 = entries[3 * i..3 * i + 3].iter().sum();
+                assert!((got - want).abs() < 1e-14, "entries of row {i}");
+            }
         }
 
         let parts = |w: &Tensor<2>| match penalty.coupling() {

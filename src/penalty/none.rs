@@ -19,6 +19,10 @@ impl Penalty for NoPenalty {
         w.clone().slice([0..w.dims()[0], 0..1]).zeros_like()
     }
 
+    fn entries(&self, w: &Tensor<2>) -> Option<Tensor<2>> {
+        Some(w.zeros_like())
+    }
+
     fn split(&self, w: &Tensor<2>) -> Split {
         Split {
             positive: constant_like(w, 0.0),

@@ -58,16 +58,25 @@ fn edge_weights(weight: &Tensor<2>, dims: [usize; 2]) -> (Tensor<2>, Tensor<2>) 
     )
 }
 
+/// A quarter of the squared differences to the rows above and below, n×r.
+fn shares(w: &Tensor<2>) -> Tensor<2> {
+    let (above, below) = edge_weights(&constant_like(w, 1.0), w.dims());
+    let up = (w.clone() - shifted(w, Shift::Down)).square() * above;
+    let down = (w.clone() - shifted(w, Shift::Up)).square() * below;
+    (up + down) * 0.25
+}
+
 impl Penalty for Smooth {
     fn name(&self) -> String {
         "smooth".into()
     }
 
     fn value(&self, w: &Tensor<2>) -> Tensor<2> {
-        let (above, below) = edge_weights(&constant_like(w, 1.0), w.dims());
-        let up = (w.clone() - shifted(w, Shift::Down)).square() * above;
-        let down = (w.clone() - shifted(w, Shift::Up)).square() * below;
-        (up + down).sum_dim(1) * 0.25
+        shares(w).sum_dim(1)
+    }
+
+    fn entries(&self, w: &Tensor<2>) -> Option<Tensor<2>> {
+        Some(shares(w))
     }
 
     fn split(&self, w: &Tensor<2>) -> Split {

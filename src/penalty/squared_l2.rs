@@ -21,6 +21,10 @@ impl Penalty for SquaredL2 {
         w.clone().square().sum_dim(1) * 0.5
     }
 
+    fn entries(&self, w: &Tensor<2>) -> Option<Tensor<2>> {
+        Some(w.clone().square() * 0.5)
+    }
+
     fn split(&self, w: &Tensor<2>) -> Split {
         Split {
             positive: w.clone(),

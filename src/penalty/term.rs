@@ -18,6 +18,9 @@ pub enum Weight {
     Fixed(f64),
     /// A number for each row, n×1, never tuned.
     FixedRows(Tensor<2>),
+    /// A tuned weight with its present value, which broadcasts to n×r: how a
+    /// [`JointBunch`](crate::joint::JointBunch) hands several λ to one rule.
+    Bound(Tensor<2>),
 }
 
 /// One summand `Σ_i λ_i r(w_i)` of the penalised objective.
@@ -38,6 +41,7 @@ impl fmt::Debug for PenaltyTerm {
             Weight::Tuned => "tuned".into(),
             Weight::Fixed(value) => value.to_string(),
             Weight::FixedRows(_) => "one per row".into(),
+            Weight::Bound(_) => "tuned, bound".into(),
         };
         write!(formatter, "{} ({weight})", self.penalty.name())
     }
@@ -91,8 +95,18 @@ impl PenaltyTerm {
         match &self.weight {
             Weight::Tuned => lambda.clone(),
             Weight::Fixed(value) => constant_like(lambda, *value),
-            Weight::FixedRows(weights) => weights.clone(),
+            Weight::FixedRows(weights) | Weight::Bound(weights) => weights.clone(),
         }
+    }
+
+    /// Whether it is tuned and has its present weight with it.
+    pub(crate) fn is_bound(&self) -> bool {
+        matches!(self.weight, Weight::Bound(_))
+    }
+
+    /// Whether a cotangent of its weight is of use.
+    fn moves(&self) -> bool {
+        matches!(self.weight, Weight::Tuned | Weight::Bound(_))
     }
 
     /// The same term with its weights, if it has one per row, put through `f`.
@@ -109,7 +123,13 @@ impl PenaltyTerm {
 
     /// `λ_i r(w_i)`: n×1.
     pub fn weighted_value(&self, w: &Tensor<2>, lambda: &Tensor<2>) -> Tensor<2> {
-        self.penalty.value(w) * self.weight(lambda)
+        let weight = self.weight(lambda);
+        if weight.dims()[1] == 1 {
+            return self.penalty.value(w) * weight;
+        }
+        let entries = self.penalty.entries(w);
+        let entries = entries.expect("scopes are checked before a run");
+        (entries * weight).sum_dim(1)
     }
 
     /// The weighted split gradient, broadcasting to n×r.
@@ -125,28 +145,27 @@ impl PenaltyTerm {
     }
 
     /// The derivative of [`weighted_split`](Self::weighted_split) when w moves
-    /// along `direction` and λ along `lambda_direction`; `None` without a
-    /// tangent.
+    /// along `direction` and its weight along `weight_direction` (`None`: not at all);
+    /// `None` without a tangent.
     pub(crate) fn tangent(
         &self,
         w: &Tensor<2>,
         lambda: &Tensor<2>,
         direction: &Tensor<2>,
-        lambda_direction: &Tensor<2>,
+        weight_direction: Option<&Tensor<2>>,
     ) -> Option<Split> {
         let weight = self.weight(lambda);
         let through_w = match self.penalty.coupling() {
             Some(coupling) => coupling.weighted_tangent(w, &weight, direction)?,
             None => self.penalty.tangent(w, direction)?.scaled(&weight),
         };
-        Some(if self.is_tuned() {
-            through_w.plus(self.split_with(w, lambda_direction))
-        } else {
-            through_w
+        Some(match weight_direction {
+            Some(direction) if self.moves() => through_w.plus(self.split_with(w, direction)),
+            _ => through_w,
         })
     }
 
-    /// The cotangents of w (n×r) and of λ (n×r, to be summed to λ's shape) for
+    /// The cotangents of w (n×r) and of its weight (n×r, to be summed to its shape) for
     /// cotangents of the weighted parts; `None` without a cotangent.
     pub(crate) fn cotangent(
         &self,
@@ -158,7 +177,7 @@ impl PenaltyTerm {
         match self.penalty.coupling() {
             Some(coupling) => {
                 let of_w = coupling.weighted_cotangent(w, &weight, parts)?;
-                let of_weight = if self.is_tuned() {
+                let of_weight = if self.moves() {
                     Some(coupling.weight_cotangent(w, parts)?)
                 } else {
                     None
@@ -167,7 +186,7 @@ impl PenaltyTerm {
             }
             None => {
                 let of_w = self.penalty.cotangent(w, &parts.clone().scaled(&weight))?;
-                let of_weight = self.is_tuned().then(|| {
+                let of_weight = self.moves().then(|| {
                     let split = self.penalty.split(w);
                     split.positive * parts.positive.clone()
                         + split.negative * parts.negative.clone()

@@ -17,8 +17,8 @@ pub use to_matrix::ToMatrix;
 use self::checks::{check_nonnegative, check_shape, needed};
 use crate::device::Device;
 use crate::divergence::Divergence;
-use crate::engine::Side;
 use crate::error::{Error, Result};
+use crate::factors::Side;
 use crate::numerics::Precision;
 
 /// What an entry without any weight is stored as: an ordinary number, since

@@ -32,4 +32,4 @@ pub use figures::Figure;
 pub use html::shell_quoted;
 pub use records::RunRecords;
 pub use run_folder::{Labels, RunFolder};
-pub use summary::{HeldOutShare, Summary};
+pub use summary::{Choice, HeldOutShare, Summary};

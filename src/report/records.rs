@@ -20,9 +20,9 @@ pub struct RunRecords {
     pub w: Array2<f64>,
     /// H, r×m.
     pub h: Array2<f64>,
-    /// λ at the end, n×1.
+    /// λ at the end, all weights of all penalties as a column.
     pub lambda: Array2<f64>,
-    /// λ at the start, n×1.
+    /// λ at the start, likewise.
     pub lambda_start: Array2<f64>,
     /// The history.
     pub history: Vec<Record>,
@@ -69,8 +69,8 @@ impl RunRecords {
         let records = Self {
             w: matrix("W.npy")?,
             h: matrix("H.npy")?,
-            lambda: matrix("lambda.npy")?,
-            lambda_start: matrix("lambda_start.npy")?,
+            lambda: weights(folder, "")?,
+            lambda_start: weights(folder, "_start")?,
             history,
             summary,
             config,
@@ -79,18 +79,12 @@ impl RunRecords {
         if records.history.is_empty() {
             return Err(broken("history.csv", "it is empty".into()));
         }
-        for (name, matrix) in [
-            ("lambda.npy", &records.lambda),
-            ("lambda_start.npy", &records.lambda_start),
-            ("H.npy", &records.h),
-        ] {
-            let fits = match name {
-                "H.npy" => matrix.nrows() == records.w.ncols(),
-                _ => matrix.nrows() == records.w.nrows(),
-            };
-            if !fits || matrix.is_empty() {
-                return Err(broken(name, "it does not fit W.npy".into()));
-            }
+        if records.h.nrows() != records.w.ncols() || records.h.is_empty() {
+            return Err(broken("H.npy", "it does not fit W.npy".into()));
+        }
+        if records.lambda.len() != records.lambda_start.len() || records.lambda.is_empty() {
+            let reason = "it does not fit lambda_start.npy";
+            return Err(broken("lambda.npy", reason.into()));
         }
         Ok(records)
     }
@@ -128,17 +122,46 @@ impl RunRecords {
             .collect()
     }
 
-    /// "KL divergence, l1 penalty, method altbi".
+    /// "method altbi, KL divergence, l1 penalty".
     pub(super) fn method_sentence(&self) -> String {
         let setting = |key: &str| {
             let value = self.config.get(key).and_then(toml::Value::as_str);
             value.unwrap_or("?").to_owned()
         };
+        let of_h = self.config.get("penalty-h").and_then(toml::Value::as_str);
+        let of_h = of_h.map_or_else(|| setting("penalty"), str::to_owned);
+        let penalty = match setting("penalize").as_str() {
+            "h" => format!("{of_h} penalty on H"),
+            "both" => format!("penalties {} on W and {of_h} on H", setting("penalty")),
+            _ => format!("{} penalty", setting("penalty")),
+        };
         format!(
-            "method {}, {} divergence, {} penalty",
+            "method {}, {} divergence, {penalty}",
             setting("method"),
             setting("divergence"),
-            setting("penalty")
         )
     }
+}
+
+/// The weights of every penalty, as one column.
+fn weights(folder: &Path, ending: &str) -> Result<Array2<f64>> {
+    let mut all = Vec::new();
+    for base in ["lambda", "lambda_h"] {
+        let mut number = 1;
+        loop {
+            let name = match number {
+                1 => format!("{base}{ending}.npy"),
+                _ => format!("{base}_{number}{ending}.npy"),
+            };
+            let path = folder.join(name);
+            let needed = base == "lambda" && number == 1;
+            if !needed && !path.exists() {
+                break;
+            }
+            all.extend(read_matrix(&path)?);
+            number += 1;
+        }
+    }
+    let count = all.len();
+    Ok(Array2::from_shape_vec((count, 1), all).expect("as many as there are"))
 }

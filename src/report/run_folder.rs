@@ -13,6 +13,7 @@ use super::Summary;
 use super::claim::{CHECKPOINT, STRAY, check_replaceable};
 use crate::data::{Table, folder_of, write_npy, write_whole};
 use crate::error::{Error, Result};
+use crate::factors::Side;
 use crate::solver::{Outcome, Record};
 
 /// Names of the data's rows and columns.
@@ -125,14 +126,10 @@ impl RunFolder {
         tables: Option<&Labels>,
         held_out: Option<&Array2<f64>>,
     ) -> Result<()> {
-        for (name, matrix) in [
-            ("W.npy", &outcome.w),
-            ("H.npy", &outcome.h),
-            ("lambda.npy", &outcome.lambda),
-            ("lambda_start.npy", &outcome.lambda_at_start),
-        ] {
+        for (name, matrix) in [("W.npy", &outcome.w), ("H.npy", &outcome.h)] {
             write_npy(&self.path.join(name), matrix)?;
         }
+        self.write_weights(outcome)?;
         if let Some(weights) = held_out {
             write_npy(&self.path.join("held_out.npy"), weights)?;
         }
@@ -157,6 +154,33 @@ impl RunFolder {
         let json = serde_json::to_string_pretty(summary).expect("a summary is plain data");
         self.write("summary.json", (json + "\n").as_bytes())?;
         self.old.lock().take();
+        Ok(())
+    }
+
+    /// `lambda.npy` and `lambda_start.npy` for W, `lambda_h.npy` and `lambda_h_start.npy`
+    /// for H; a second penalty on the same factor adds `_2`. W's file is there in any
+    /// case: without a penalty its λ is 0.
+    fn write_weights(&self, outcome: &Outcome) -> Result<()> {
+        let write = |name: String, matrix: &Array2<f64>| write_npy(&self.path.join(name), matrix);
+        let mut seen = [0, 0];
+        for group in outcome.weights() {
+            let (base, seen) = match group.side {
+                Side::W => ("lambda", &mut seen[0]),
+                Side::H => ("lambda_h", &mut seen[1]),
+            };
+            *seen += 1;
+            let number = match *seen {
+                1 => String::new(),
+                number => format!("_{number}"),
+            };
+            write(format!("{base}{number}.npy"), &group.lambda)?;
+            write(format!("{base}{number}_start.npy"), &group.at_start)?;
+        }
+        if seen[0] == 0 {
+            let none = Array2::zeros((outcome.w.nrows(), 1));
+            write("lambda.npy".into(), &none)?;
+            write("lambda_start.npy".into(), &none)?;
+        }
         Ok(())
     }
 

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::metrics::Recovery;
+use crate::practical::Candidate;
 use crate::problem::Problem;
 use crate::solver::{Outcome, StopReason};
 
@@ -57,10 +58,22 @@ pub struct Summary<Settings> {
     /// where they were compared.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub engine_difference: Option<f64>,
+    /// Which candidates there were and which one was taken, where there was a choice.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub choice: Option<Choice>,
     /// Seconds in the solver.
     pub seconds: f64,
     /// The version of altbi.
     pub version: String,
+}
+
+/// The candidates of a run with the preset `practical`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Choice {
+    /// All of them.
+    pub candidates: Vec<Candidate>,
+    /// The one with the lowest held-out error.
+    pub chosen: usize,
 }
 
 /// What was fitted to and what was held out, by the sums of their weights.
@@ -112,8 +125,16 @@ impl<Settings> Summary<Settings> {
             sir_h: recovery.map(Recovery::mean_h),
             engine: outcome.engine.name().into(),
             engine_difference: outcome.engine.difference(),
+            choice: None,
             seconds: outcome.seconds,
             version: env!("CARGO_PKG_VERSION").into(),
         }
+    }
+
+    /// With the candidates of the preset `practical`.
+    #[must_use]
+    pub fn with_choice(mut self, choice: Option<Choice>) -> Self {
+        self.choice = choice;
+        self
     }
 }

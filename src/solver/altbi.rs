@@ -14,7 +14,7 @@ use crate::criterion::{Criterion, Training};
 use crate::divergence::Divergence;
 use crate::engine::{Engine, EngineUsed};
 use crate::error::{CheckpointFault, Error, Result};
-use crate::factors::{Factors, GivenFactors};
+use crate::factors::{Factors, GivenFactors, Side};
 use crate::lambda::Moments;
 use crate::penalty::{Penalty, PenaltyTerm};
 use crate::problem::{Problem, ToMatrix};
@@ -25,7 +25,10 @@ use crate::problem::{Problem, ToMatrix};
 pub struct Solver {
     pub(super) config: AltBiConfig,
     pub(super) divergence: Arc<dyn Divergence>,
+    /// Penalties of W.
     pub(super) terms: Vec<PenaltyTerm>,
+    /// Penalties of H.
+    pub(super) terms_of_h: Vec<PenaltyTerm>,
     pub(super) criterion: Arc<dyn Criterion>,
     pub(super) given: GivenFactors,
     pub(super) given_lambda: Option<Array2<f64>>,
@@ -37,7 +40,8 @@ pub struct Solver {
 /// Where a run stands between two iterations.
 ///
 /// # Shapes
-/// W n×r, H r×m, λ n×1.
+/// W n×r, H r×m, λ n×1 (p×1 where there are p weights: see
+/// [`Layout`](crate::lambda::Layout)).
 #[derive(Debug, Clone)]
 pub struct State {
     /// Iterations done.
@@ -107,10 +111,22 @@ impl Solver {
         divergence: impl Divergence + 'static,
         penalty: impl Penalty + 'static,
     ) -> Self {
+        Self::penalizing(config, divergence, [(Side::W, PenaltyTerm::tuned(penalty))])
+    }
+
+    pub(crate) fn penalizing(
+        config: AltBiConfig,
+        divergence: impl Divergence + 'static,
+        terms: impl IntoIterator<Item = (Side, PenaltyTerm)>,
+    ) -> Self {
+        let (of_w, of_h): (Vec<_>, Vec<_>) =
+            terms.into_iter().partition(|(side, _)| *side == Side::W);
+        let bare = |terms: Vec<(Side, PenaltyTerm)>| terms.into_iter().map(|(_, term)| term);
         Self {
             config,
             divergence: Arc::new(divergence),
-            terms: vec![PenaltyTerm::tuned(penalty)],
+            terms: bare(of_w).collect(),
+            terms_of_h: bare(of_h).collect(),
             criterion: Arc::new(Training),
             given: GivenFactors::default(),
             given_lambda: None,
@@ -119,9 +135,7 @@ impl Solver {
         }
     }
 
-    /// Adds another penalty on W, with a weight of its own
-    /// ([`PenaltyTerm::fixed`], [`PenaltyTerm::fixed_rows`]). A second tuned term
-    /// is refused when the run starts.
+    /// Adds another penalty on W, with a weight of its own.
     #[must_use]
     pub fn with_term(mut self, term: PenaltyTerm) -> Self {
         self.terms.push(term);
@@ -149,7 +163,7 @@ impl Solver {
         self
     }
 
-    /// Starts from a given λ, n×1, instead of the configured one.
+    /// Starts from a given λ, n×1 (p×1 for p weights), instead of the configured one.
     #[must_use]
     pub fn with_lambda(mut self, lambda: Array2<f64>) -> Self {
         self.given_lambda = Some(lambda);
@@ -160,6 +174,13 @@ impl Solver {
     #[must_use]
     pub fn observe(mut self, observer: impl Observer + 'static) -> Self {
         self.observers.push(Box::new(observer));
+        self
+    }
+
+    /// The same with one that is chosen while the program runs.
+    #[must_use]
+    pub fn observe_boxed(mut self, observer: Box<dyn Observer>) -> Self {
+        self.observers.push(observer);
         self
     }
 
@@ -224,9 +245,18 @@ impl Solver {
         self.check(problem)?;
         let story = checkpoint.restore(problem)?;
         // A step that remembers cannot go on without its memory.
-        let remembers = self.config.lambda_step.moments(&story.state.lambda);
-        if remembers.is_some() != story.state.moments.is_some() {
+        let remembers = self.moments(problem, &story.state.lambda);
+        let size = |moments: &Moments| moments.first.len();
+        if remembers.as_ref().map(size) != story.state.moments.as_ref().map(size) {
             return Err(CheckpointFault::OtherSettings.into());
+        }
+        let weights = self.layout(problem).len();
+        if story.state.lambda.dim() != (weights, 1) {
+            return Err(Error::Shape {
+                what: "λ",
+                expected: [weights, 1],
+                found: story.state.lambda.dim().into(),
+            });
         }
         self.on_threads(|solver| {
             let (mut engine, used) = solver.engine(problem)?;
@@ -267,7 +297,7 @@ impl Solver {
         engine: Box<dyn Engine + Send>,
         used: EngineUsed,
     ) -> Result<Outcome> {
-        let mut workspace = Workspace::new(engine, &story.state);
+        let mut workspace = Workspace::new(engine, &self.layout(problem), &story.state);
         // Room for the history of most runs: iterations then allocate nothing.
         story
             .history
@@ -340,10 +370,12 @@ impl Solver {
         reason: StopReason,
         used: EngineUsed,
     ) -> Result<Outcome> {
-        let (_, rule_of_h) = self.rules()?;
-        let config = &self.config;
+        // New columns are encoded without penalties.
+        let (_, mut rule_of_h) = self.rules()?;
+        rule_of_h.terms.clear();
+        let (config, layout) = (&self.config, self.layout(problem));
         Ok(Outcome::new(
-            problem, rule_of_h, config, story, reason, used,
+            problem, rule_of_h, config, layout, story, reason, used,
         ))
     }
 }

@@ -126,6 +126,7 @@ impl Checkpoint {
     pub fn restore(&self, problem: &Problem) -> Result<Resumed> {
         let [n, m] = problem.shape();
         let rank = self.w.shape[1];
+        let weights = self.lambda.shape[0];
         let record = self.history.last().cloned();
         let record = record.ok_or(CheckpointFault::Torn)?;
         let factors = |w: &Matrix, h: &Matrix| -> Result<Factors> {
@@ -137,15 +138,16 @@ impl Checkpoint {
         let best = |best: &BestIterate| -> Result<Arc<Best>> {
             Ok(Arc::new(Best {
                 factors: factors(&best.w, &best.h)?,
-                lambda: problem.matrix("λ", &best.lambda, [n, 1])?,
+                lambda: problem.matrix("λ", &best.lambda, [weights, 1])?,
                 record: best.record.clone(),
             }))
         };
         let moments = |(first, second): &(Matrix, Matrix)| -> Result<Moments> {
             let shaped = |matrix: &Matrix| -> Result<Array2<f64>> {
                 let found = matrix.shape;
-                if found != [n, 1] {
-                    let (what, expected) = ("the λ step's memory", [n, 1]);
+                let expected = [first.shape[0], 1];
+                if found != expected {
+                    let what = "the λ step's memory";
                     return Err(Error::Shape {
                         what,
                         expected,
@@ -163,7 +165,7 @@ impl Checkpoint {
             state: State {
                 iteration: self.iteration,
                 factors: factors(&self.w, &self.h)?,
-                lambda: problem.matrix("λ", &self.lambda, [n, 1])?,
+                lambda: problem.matrix("λ", &self.lambda, [weights, 1])?,
                 record,
                 divergence_at_start: self.divergence_at_start,
                 best: self.best.as_ref().map(best).transpose()?,

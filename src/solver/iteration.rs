@@ -6,9 +6,10 @@ use super::history::median;
 use super::stopping::relative_change;
 use super::{Record, Solver, State};
 use crate::config::{Exponent, Method, Normalization};
-use crate::engine::{Engine, Errors};
+use crate::engine::{Engine, Errors, FusedCriterion};
 use crate::error::{Error, Result};
 use crate::factors::Factors;
+use crate::lambda::{Hierarchy, Layout, Moment};
 use crate::problem::Problem;
 use crate::update::Rule;
 
@@ -16,16 +17,18 @@ use crate::update::Rule;
 pub(super) struct Workspace {
     pub(super) engine: Box<dyn Engine + Send>,
     pub(super) next: State,
+    hierarchy: Hierarchy,
     gradient: Array2<f64>,
     /// λ, to be sorted.
     sorted: Vec<f64>,
 }
 
 impl Workspace {
-    pub(super) fn new(engine: Box<dyn Engine + Send>, state: &State) -> Self {
+    pub(super) fn new(engine: Box<dyn Engine + Send>, layout: &Layout, state: &State) -> Self {
         Self {
             engine,
             next: state.clone(),
+            hierarchy: Hierarchy::new(layout),
             gradient: Array2::zeros(state.lambda.raw_dim()),
             sorted: Vec::with_capacity(state.lambda.len()),
         }
@@ -43,7 +46,7 @@ impl Solver {
     /// the engine and the hypergradient's mode refuse.
     pub fn step(&self, problem: &Problem, state: &State) -> Result<State> {
         let (engine, _) = self.engine(problem)?;
-        let mut workspace = Workspace::new(engine, state);
+        let mut workspace = Workspace::new(engine, &self.layout(problem), state);
         self.advance(problem, state, &mut workspace)?;
         Ok(workspace.next)
     }
@@ -59,14 +62,16 @@ impl Solver {
         let Workspace {
             engine,
             next,
+            hierarchy,
             gradient,
             sorted,
         } = workspace;
         next.copy_from(state);
         next.iteration = iteration;
 
-        // 1. H, by the same rule on the transposed problem.
-        engine.update_h(problem, &mut next.factors);
+        // 1. H, by the same rule on the transposed problem; W where H carries the
+        // penalty, and neither where the bunch is over both.
+        engine.update_other(problem, &mut next.factors);
         // 2. The scale of the factors.
         self.normalize(problem, &mut next.factors);
         finite("W", iteration, &next.factors.w)?;
@@ -82,9 +87,14 @@ impl Solver {
         let mut norm = 0.0;
         if tuned {
             finite("hypergradient", iteration, gradient)?;
-            let (step, max) = (self.config.lambda_step, self.config.lambda_max);
-            let (of, moments) = (self.config.max_iterations, next.moments.as_mut());
-            step.apply(&mut next.lambda, gradient, iteration, of, max, moments);
+            let moment = Moment {
+                iteration,
+                of: self.config.max_iterations,
+                evidence: self.evidence(problem, errors.outer_error),
+                interval: (self.config.lambda_min, self.config.lambda_max),
+            };
+            let (step, moments) = (self.config.lambda_step, next.moments.as_mut());
+            hierarchy.apply(step, &mut next.lambda, gradient, moment, moments);
             problem.round(&mut next.lambda);
             finite("λ", iteration, &next.lambda)?;
             norm = gradient.iter().map(|g| g * g).sum::<f64>().sqrt();
@@ -100,35 +110,57 @@ impl Solver {
         }
     }
 
-    /// The rules for W and for H, which carries no penalty.
+    /// N / (2E) of the hierarchical scope, N the weight of the entries that E counts.
+    fn evidence(&self, problem: &Problem, outer_error: f64) -> f64 {
+        let held_out = problem.held_out_weights();
+        let held_out =
+            held_out.filter(|_| self.criterion.fused() != Some(FusedCriterion::Training));
+        let [n, m] = problem.shape();
+        let weight = match held_out.or(problem.mask()) {
+            Some(weights) => weights.sum(),
+            None => (n * m) as f64,
+        };
+        if outer_error > 0.0 {
+            weight / (2.0 * outer_error)
+        } else {
+            0.0
+        }
+    }
+
+    /// The rules for W and for H.
     pub(super) fn rules(&self) -> Result<(Rule, Rule)> {
         let mut of_w = Rule::new(self.divergence.clone(), self.terms.clone());
-        let mut of_h = Rule::new(self.divergence.clone(), Vec::new());
-        of_w.check()?;
+        let mut of_h = Rule::new(self.divergence.clone(), self.terms_of_h.clone());
         if self.config.exponent == Exponent::Monotone {
             // Before the tuned term goes: a baseline without it must differ from
             // AltBi in λ alone, not in γ as well.
             of_w = of_w.monotone()?;
             of_h = of_h.monotone()?;
         }
-        if matches!(self.config.method, Method::Mu | Method::MuT) {
+        // (A joint run keeps its terms, with λ = 0: the column of weights stays.)
+        if matches!(self.config.method, Method::Mu | Method::MuT) && !self.is_joint() {
             of_w.terms.retain(|term| !term.is_tuned());
         }
         Ok((of_w, of_h))
     }
 
-    /// Rows of H to sum 1, columns of W scaled in return, so that WH stays.
+    /// Rows of H to sum 1 (or unit size), columns of W scaled in return, so that WH stays.
     pub(super) fn normalize(&self, problem: &Problem, factors: &mut Factors) {
         match self.config.normalize {
             Normalization::None => {}
-            Normalization::HRows => {
+            Normalization::HRows | Normalization::HRms => {
                 let Factors { w, h } = factors;
                 for (mut row, mut column) in h.rows_mut().into_iter().zip(w.columns_mut()) {
-                    let sum = row.sum();
+                    let size = match self.config.normalize {
+                        Normalization::HRms => {
+                            (row.iter().map(|h| h * h).sum::<f64>() / row.len() as f64).sqrt()
+                        }
+                        _ => row.sum(),
+                    };
                     // A row that died stays as it is.
-                    if sum != 0.0 {
-                        row /= sum;
-                        column *= sum;
+                    if size != 0.0 {
+                        row /= size;
+                        column *= size;
                     }
                 }
                 problem.round(w);
@@ -151,7 +183,7 @@ pub(super) fn measure(
         outer_error,
         divergence,
     } = errors;
-    let penalty = engine.penalty(problem, &state.factors.w, &state.lambda);
+    let penalty = engine.penalty(problem, &state.factors, &state.lambda);
     sorted.clear();
     sorted.extend(&state.lambda);
     let lambda_median = median(sorted);

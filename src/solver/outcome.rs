@@ -11,7 +11,8 @@ use super::{Record, StopReason};
 use crate::config::{AltBiConfig, Selection};
 use crate::engine::EngineUsed;
 use crate::error::Result;
-use crate::factors::{Factors, tensor};
+use crate::factors::{Factors, Side, tensor};
+use crate::lambda::{Layout, Scope};
 use crate::metrics::{paper_relative_error, relative_error, sparsity_h, sparsity_w};
 use crate::problem::{Problem, ToMatrix};
 use crate::update::Rule;
@@ -23,14 +24,15 @@ use crate::update::Rule;
 /// `as_slice()` of a matrix gives its entries in row order.
 ///
 /// # Shapes
-/// W n×r, H r×m, λ n×1.
+/// W n×r, H r×m, λ n×1 (p×1 where there are p weights).
 #[derive(Clone)]
 pub struct Outcome {
     /// The basis.
     pub w: Array2<f64>,
     /// The encoding.
     pub h: Array2<f64>,
-    /// The penalty weights at the end.
+    /// The penalty weights at the end; [`weights`](Outcome::weights) tells which is which
+    /// where there are several penalties.
     pub lambda: Array2<f64>,
     /// The penalty weights at the start.
     pub lambda_at_start: Array2<f64>,
@@ -65,6 +67,24 @@ pub struct Outcome {
     pub seconds: f64,
     rule_of_h: Rule,
     config: AltBiConfig,
+    layout: Layout,
+    lambda_at_end: Array2<f64>,
+}
+
+/// The weights of one tuned penalty at the end of a run.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TunedWeights {
+    /// The factor that is penalised.
+    pub side: Side,
+    /// The penalty.
+    pub penalty: String,
+    /// What each weight belongs to.
+    pub scope: Scope,
+    /// λ at the end, in a shape that broadcasts to W (n×r) or, transposed to H's own
+    /// order, to H (r×m).
+    pub lambda: Array2<f64>,
+    /// λ at the start, likewise.
+    pub at_start: Array2<f64>,
 }
 
 impl fmt::Debug for Outcome {
@@ -85,6 +105,7 @@ impl Outcome {
         problem: &Problem,
         rule_of_h: Rule,
         config: &AltBiConfig,
+        layout: Layout,
         story: Resumed,
         stop_reason: StopReason,
         engine: EngineUsed,
@@ -103,6 +124,7 @@ impl Outcome {
             w: w.clone(),
             h: h.clone(),
             lambda: lambda.clone(),
+            lambda_at_end: state.lambda.clone(),
             stop_reason,
             iterations: state.iteration,
             selected: record.iteration,
@@ -114,7 +136,51 @@ impl Outcome {
             history: story.history,
             rule_of_h,
             config: config.clone(),
+            layout,
             engine,
+        }
+    }
+
+    /// λ of each tuned penalty, W's first, in the shape of its scope.
+    pub fn weights(&self) -> Vec<TunedWeights> {
+        let ends = self.layout.split(&self.lambda);
+        let starts = self.layout.split(&self.lambda_at_start);
+        let groups = self.layout.groups.iter().zip(ends).zip(starts);
+        let groups = groups.map(|((group, lambda), at_start)| {
+            let placed = |matrix: Array2<f64>| match group.side {
+                Side::W => matrix,
+                Side::H => matrix.t().as_standard_layout().into_owned(),
+            };
+            TunedWeights {
+                side: group.side,
+                penalty: group.penalty.clone(),
+                scope: group.scope,
+                lambda: placed(lambda),
+                at_start: placed(at_start),
+            }
+        });
+        groups.collect()
+    }
+
+    /// λ after the last iteration, whichever iterate was kept.
+    pub fn final_lambda(&self) -> Array2<f64> {
+        self.lambda_at_end.clone()
+    }
+
+    /// This run's story with the factors of another, and what follows from them.
+    pub(crate) fn refitted(self, refit: Self, lambda: Array2<f64>, outer_error: f64) -> Self {
+        Self {
+            w: refit.w,
+            h: refit.h,
+            lambda,
+            outer_error,
+            divergence: refit.divergence,
+            objective: refit.objective,
+            relative_error: refit.relative_error,
+            paper_relative_error: refit.paper_relative_error,
+            sparsity_w: refit.sparsity_w,
+            sparsity_h: refit.sparsity_h,
+            ..self
         }
     }
 

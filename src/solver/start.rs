@@ -15,7 +15,7 @@ use crate::problem::Problem;
 use crate::update::Rule;
 
 /// λ of P-MU where none is given: the paper's.
-const PENALIZED_MU_LAMBDA: f64 = 0.5;
+pub(super) const PENALIZED_MU_LAMBDA: f64 = 0.5;
 
 impl Solver {
     /// The state before the first iteration.
@@ -35,7 +35,8 @@ impl Solver {
     pub(super) fn check(&self, problem: &Problem) -> Result<()> {
         self.config.check()?;
         problem.check_domain(self.divergence.as_ref())?;
-        self.criterion.check(problem)
+        self.criterion.check(problem)?;
+        self.check_scopes(problem)
     }
 
     pub(super) fn start(&self, problem: &Problem, engine: &mut dyn Engine) -> Result<State> {
@@ -47,12 +48,17 @@ impl Solver {
             ..
         } = self.config;
         let mut factors = Factors::start(problem, rank, initial, seed, &self.given)?;
+        self.warm_up(problem, &mut factors)?;
         // Before λ is balanced: its scale is that of the factors the loop will see.
         self.normalize(problem, &mut factors);
         finite("W", 0, &factors.w)?;
         finite("H", 0, &factors.h)?;
         let (errors, divergences) = engine.errors(problem, &factors);
-        let lambda = self.initial_lambda(problem, &rule, &factors.w, &divergences)?;
+        let lambda = if self.is_joint() {
+            self.initial_weights(problem, &factors, &divergences)?
+        } else {
+            self.initial_lambda(problem, &rule, &factors.w, &divergences)?
+        };
         finite("λ", 0, &lambda)?;
         let mut state = State {
             iteration: 0,
@@ -74,7 +80,7 @@ impl Solver {
             best: None,
             moments: None,
         };
-        state.moments = self.config.lambda_step.moments(&state.lambda);
+        state.moments = self.moments(problem, &state.lambda);
         measure(
             problem,
             engine,
@@ -90,6 +96,19 @@ impl Solver {
         }
     }
 
+    /// Refuses a λ for methods that have none.
+    pub(super) fn check_given_lambda(&self) -> Result<()> {
+        let given = self.given_lambda.is_some() || self.config.lambda != LambdaStart::Auto;
+        if given && matches!(self.config.method, Method::Mu | Method::MuT) {
+            return Err(Error::Conflict {
+                first: "a given λ",
+                second: "a method without penalty (mu, mu-t)",
+                reason: "they are defined by λ = 0; p-mu and frozen keep a given λ",
+            });
+        }
+        Ok(())
+    }
+
     fn initial_lambda(
         &self,
         problem: &Problem,
@@ -99,14 +118,7 @@ impl Solver {
     ) -> Result<Array2<f64>> {
         let [n, _] = problem.shape();
         let all = |value: f64| Array2::from_elem((n, 1), value);
-        let given = self.given_lambda.is_some() || self.config.lambda != LambdaStart::Auto;
-        if given && matches!(self.config.method, Method::Mu | Method::MuT) {
-            return Err(Error::Conflict {
-                first: "a given λ",
-                second: "a method without penalty (mu, mu-t)",
-                reason: "they are defined by λ = 0; p-mu and frozen keep a given λ",
-            });
-        }
+        self.check_given_lambda()?;
         let start = match (&self.given_lambda, self.config.lambda, self.config.method) {
             (Some(lambda), _, _) => lambda.clone(),
             (None, LambdaStart::Value(value), _) => all(value),
@@ -130,6 +142,15 @@ impl Solver {
         let autodiff = |solver: &Self| -> Result<(Box<dyn Engine + Send>, EngineUsed)> {
             Ok((Box::new(solver.autodiff()?), EngineUsed::Autodiff))
         };
+        if self.is_joint() {
+            if self.config.engine == EngineChoice::Fused {
+                let reason = "what is tuned goes beyond one penalty of W with one λ per row";
+                return Err(Error::EngineUnsupported {
+                    reason: reason.into(),
+                });
+            }
+            return Ok((Box::new(self.joint(problem)?), EngineUsed::Autodiff));
+        }
         match (self.config.engine, self.fused(problem)?) {
             (EngineChoice::Autodiff, _) => autodiff(self),
             (_, Ok(engine)) => Ok((engine, EngineUsed::Fused)),
@@ -204,6 +225,6 @@ impl Solver {
     }
 }
 
-fn at_most(value: f64, most: f64) -> f64 {
+pub(super) fn at_most(value: f64, most: f64) -> f64 {
     if value > most { most } else { value }
 }

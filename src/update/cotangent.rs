@@ -4,17 +4,29 @@
 use burn::tensor::Tensor;
 
 use super::Rule;
+use super::tangent::Linearised;
 use crate::error::{Error, Result};
 use crate::problem::Observed;
 use crate::split::Split;
 
+/// What an update's output cotangent becomes on its way back.
+pub(crate) struct Cotangents {
+    /// Of the factor, n×r.
+    pub factor: Tensor<2>,
+    /// Of the other factor, r×m, where it was asked for.
+    pub other: Option<Tensor<2>>,
+    /// Of each term's weight, n×r, to be summed to the weight's shape; `None` where the
+    /// weight is fixed.
+    pub weights: Vec<Option<Tensor<2>>>,
+}
+
 impl Rule {
-    /// `(A_tᵀ α, b_tᵀ α)` in the paper's letters, without forming A_t: the
-    /// cotangents of the factor (n×r) and of λ (n×r, to be summed to λ's shape).
+    /// `(A_tᵀ α, b_tᵀ α)` in the paper's letters, without forming A_t.
     ///
     /// The steps of the tangent in reverse order, each transposed:
     /// `q̄ = w γ q^(γ−1) α`, `N̄ = q̄/P`, `P̄ = −q q̄/P`,
     /// `ȳ = M (∂∇⁻ (N̄ H) + ∂∇⁺ (P̄ H))`, `w̄ = q^γ α + ȳ Hᵀ + penalties`.
+    /// If the other factor moves too, `H̄ = wᵀ ȳ + N̄ᵀ (M ∇⁻) + P̄ᵀ (M ∇⁺)`.
     /// Cost: O(nmr).
     ///
     /// # Errors
@@ -28,9 +40,10 @@ impl Rule {
         other: &Tensor<2>,
         lambda: &Tensor<2>,
         alpha: &Tensor<2>,
-    ) -> Result<(Tensor<2>, Tensor<2>)> {
+        other_moves: bool,
+    ) -> Result<Cotangents> {
         let here = self.linearised(observed, factor, other, lambda);
-        let ratio_bar = factor.clone() * here.gain_slope * alpha.clone();
+        let ratio_bar = factor.clone() * here.gain_slope.clone() * alpha.clone();
         let numerator_bar = ratio_bar / here.ratio.denominator.value.clone();
         let denominator_bar = here
             .ratio
@@ -41,7 +54,7 @@ impl Rule {
             .divergence
             .slope(&observed.x, &here.ratio.y.value)
             .ok_or_else(|| self.no_slope(mode))?;
-        let mut factor_bar = here.gain * alpha.clone();
+        let mut factor_bar = here.gain.clone() * alpha.clone();
         let mut y_bar: Option<Tensor<2>> = None;
         for (slope, part_bar) in [
             (slope.negative, &numerator_bar),
@@ -55,11 +68,20 @@ impl Rule {
                 });
             }
         }
-        if let Some(y_bar) = y_bar {
-            let weighted = match &observed.mask {
-                Some(mask) => y_bar * mask.clone(),
-                None => y_bar,
-            };
+        let y_bar = y_bar.map(|y_bar| masked(y_bar, observed));
+        let other_bar = other_moves.then(|| {
+            let of_parts = self.other_through_parts(
+                observed,
+                &here,
+                &numerator_bar,
+                &denominator_bar.clone().expand(factor.dims()),
+            );
+            match &y_bar {
+                Some(y_bar) => of_parts + factor.clone().transpose().matmul(y_bar.clone()),
+                None => of_parts,
+            }
+        });
+        if let Some(weighted) = y_bar {
             factor_bar = factor_bar + weighted.matmul(other.clone().transpose());
         }
 
@@ -67,19 +89,45 @@ impl Rule {
             positive: denominator_bar,
             negative: numerator_bar,
         };
-        let mut lambda_bar = factor.zeros_like();
+        let mut weights = Vec::with_capacity(self.terms.len());
         for term in &self.terms {
-            let (of_factor, of_lambda) =
+            let (of_factor, of_weight) =
                 term.cotangent(factor, lambda, &parts)
                     .ok_or_else(|| Error::ModeUnsupported {
                         mode,
                         reason: format!("penalty '{}' has no cotangent", term.penalty.name()),
                     })?;
             factor_bar = factor_bar + of_factor;
-            if let Some(of_lambda) = of_lambda {
-                lambda_bar = lambda_bar + of_lambda;
-            }
+            weights.push(of_weight.map(|bar| bar.expand(factor.dims())));
         }
-        Ok((factor_bar, lambda_bar))
+        Ok(Cotangents {
+            factor: factor_bar,
+            other: other_bar,
+            weights,
+        })
+    }
+
+    /// `N̄ᵀ (M ∇⁻) + P̄ᵀ (M ∇⁺)`, r×m.
+    fn other_through_parts(
+        &self,
+        observed: &Observed,
+        here: &Linearised,
+        numerator_bar: &Tensor<2>,
+        denominator_bar: &Tensor<2>,
+    ) -> Tensor<2> {
+        let split = self.divergence.split(&observed.x, &here.ratio.y.value);
+        let through = |part: Tensor<2>, bar: &Tensor<2>| {
+            let part = part.expand(observed.x.dims());
+            bar.clone().transpose().matmul(masked(part, observed))
+        };
+        through(split.negative, numerator_bar) + through(split.positive, denominator_bar)
+    }
+}
+
+/// Times the mask, if there is one.
+fn masked(entries: Tensor<2>, observed: &Observed) -> Tensor<2> {
+    match &observed.mask {
+        Some(mask) => entries * mask.clone(),
+        None => entries,
     }
 }

@@ -166,6 +166,18 @@ impl Rule {
         }
     }
 
+    /// P of the unpenalised update, broadcasting to n×r.
+    pub(crate) fn fit_denominator(
+        &self,
+        observed: &Observed,
+        factor: &Tensor<2>,
+        other: &Tensor<2>,
+    ) -> Tensor<2> {
+        let y = self.reconstruct(factor, other);
+        let split = self.divergence.split(&observed.x, &y);
+        contract(split.positive, observed.mask.as_ref(), other)
+    }
+
     /// The λ_i at which the tuned penalties pull about as hard as the fit: mean of P
     /// over mean of p⁺ − ½ p⁻ in each row, n×1; 1 where that vanishes. (Where the
     /// two parts cancel, as in the Hoyer ratio of a single entry, they still slow
@@ -176,10 +188,8 @@ impl Rule {
         factor: &Tensor<2>,
         other: &Tensor<2>,
     ) -> Tensor<2> {
-        let y = self.reconstruct(factor, other);
         let one = factor.ones_like().slice([0..1, 0..1]);
-        let split = self.divergence.split(&observed.x, &y);
-        let fit = contract(split.positive, observed.mask.as_ref(), other);
+        let fit = self.fit_denominator(observed, factor, other);
         let tuned = self.terms.iter().filter(|term| term.is_tuned());
         let pull = tuned.fold(factor.zeros_like(), |sum, term| {
             let split = term.weighted_split(factor, &one);

@@ -9,13 +9,30 @@ use crate::numerics::{Floored, Precision, power, power_of_ratio};
 use crate::problem::Observed;
 use crate::split::Split;
 
-/// A direction in which factor and λ move together.
+/// A direction in which factors and weights move together. What is `None` stays.
 #[derive(Debug, Clone)]
 pub(crate) struct Direction {
     /// ẇ, n×r.
     pub factor: Tensor<2>,
-    /// λ̇, broadcasting to n×r.
-    pub lambda: Tensor<2>,
+    /// Of the other factor, r×m.
+    pub other: Option<Tensor<2>>,
+    /// Of the weight of each term, broadcasting to n×r.
+    pub weights: Vec<Option<Tensor<2>>>,
+}
+
+impl Direction {
+    /// With the other factor at rest, and the one λ of a rule moving along
+    /// `lambda_dot`.
+    pub(crate) fn of_lambda(rule: &Rule, factor: Tensor<2>, lambda_dot: &Tensor<2>) -> Self {
+        let tuned = rule.terms.iter().map(|term| term.is_tuned());
+        Self {
+            factor,
+            other: None,
+            weights: tuned
+                .map(|tuned| tuned.then(|| lambda_dot.clone()))
+                .collect(),
+        }
+    }
 }
 
 /// What the update computes on its way, kept for its derivatives.
@@ -54,7 +71,7 @@ impl Rule {
     /// The update and its derivative in a direction,
     /// `A_t ẇ + b_t λ̇` in the paper's letters.
     ///
-    /// With `ẏ = ẇ H`: `Ṅ = (M ∂∇⁻ ẏ) Hᵀ + …`, `Ṗ` alike, `q̇ = (Ṅ − q Ṗ)/P` and
+    /// With `ẏ = ẇ H + w Ḣ`: `Ṅ = (M ∂∇⁻ ẏ) Hᵀ + (M ∇⁻) Ḣᵀ + …`, `Ṗ` alike, `q̇ = (Ṅ − q Ṗ)/P` and
     /// `Φ̇ = ẇ q^γ + w γ q^(γ−1) q̇`. Cost: O(nmr), as the update itself.
     ///
     /// # Errors
@@ -78,7 +95,11 @@ impl Rule {
             y,
             denominator,
         } = here.ratio;
-        let y_dot = y.silence(direction.factor.clone().matmul(other.clone()));
+        let mut y_dot = direction.factor.clone().matmul(other.clone());
+        if let Some(other_dot) = &direction.other {
+            y_dot = y_dot + factor.clone().matmul(other_dot.clone());
+        }
+        let y_dot = y.silence(y_dot);
         let slope = self
             .divergence
             .slope(&observed.x, &y.value)
@@ -95,9 +116,17 @@ impl Rule {
             positive: through_y(slope.positive),
             negative: through_y(slope.negative),
         };
-        for term in &self.terms {
+        if let Some(other_dot) = &direction.other {
+            let split = self.divergence.split(&observed.x, &y.value);
+            let mask = observed.mask.as_ref();
+            dot = dot.plus(Split {
+                positive: contract(split.positive, mask, other_dot),
+                negative: contract(split.negative, mask, other_dot),
+            });
+        }
+        for (term, weight) in self.terms.iter().zip(&direction.weights) {
             let of_term = term
-                .tangent(factor, lambda, &direction.factor, &direction.lambda)
+                .tangent(factor, lambda, &direction.factor, weight.as_ref())
                 .ok_or_else(|| Error::ModeUnsupported {
                     mode,
                     reason: format!("penalty '{}' has no tangent", term.penalty.name()),

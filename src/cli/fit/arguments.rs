@@ -8,9 +8,10 @@ use clap::{Args, ValueEnum};
 
 use crate::cli::arguments::{
     CriterionArgument, CriterionArguments, DataArguments, EngineName, ExponentName, InitialName,
-    LambdaArgument, MethodName, ModeName, NormalizationName, SelectionName, divergence_name,
-    lambda_step, lambda_step_text, penalty_name, read_optional, word,
+    LambdaArgument, MethodName, ModeName, NormalizationName, SelectionName, TuningArguments,
+    UnitsName, divergence_name, lambda_step, lambda_step_text, read_optional, word,
 };
+use crate::cli::preset::Preset;
 
 /// Arguments of `fit`.
 #[derive(Debug, Args)]
@@ -20,6 +21,8 @@ use crate::cli::arguments::{
   altbi fit x.csv --rank 5 --divergence is --penalty l2 --exponent monotone
   altbi fit x.npy --rank 5 --method mu-t        the baseline that AltBi must beat
   altbi fit x.npy --rank 5 --criterion held-out:0.1   tuned on entries that are held out
+  altbi fit x.npy --rank 5 --preset practical --penalize both --penalty smooth --penalty-h l1
+                                                smooth W, sparse H, weights that hold
   altbi fit data.mat:X --rank 4                 a matrix of a MATLAB file
   altbi fit --config run/config.toml            the same run again
 
@@ -33,26 +36,40 @@ pub(in crate::cli) struct FitArguments {
     pub(super) rank: Option<usize>,
     /// AltBi or a baseline
     #[arg(long, default_value = "altbi")]
-    pub(super) method: MethodName,
+    pub(in crate::cli) method: MethodName,
     /// kl, frobenius, is, or beta:<number>
     #[arg(long, default_value = "kl", value_parser = divergence_name)]
-    pub(super) divergence: Beta,
-    /// l1, l2, group, l21, hoyer, smooth, or none
-    #[arg(long, default_value = "l1", value_parser = penalty_name)]
-    pub(super) penalty: String,
-    /// Updates of W per update of H, T
+    pub(in crate::cli) divergence: Beta,
+    #[command(flatten)]
+    pub(in crate::cli) tuning: TuningArguments,
+    /// Updates of W per update of H, T; of both, with --bunch-over both
     #[arg(long, value_name = "T", default_value_t = 4)]
     pub(super) bunch: usize,
     /// Exponent of the updates: 1, or the one that keeps the objective from rising
     #[arg(long, default_value = "one")]
     pub(super) exponent: ExponentName,
-    /// Where λ starts: auto, a number for every row, or a file with one per row
+    /// Plain updates of both factors before the first iteration
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(super) warm_up: usize,
+    /// Where λ starts: auto, a number for all, or a file with one for each weight
     #[arg(long, default_value = "auto", allow_negative_numbers = true)]
     pub(super) lambda: LambdaArgument,
     /// How λ moves: inv-iter (by dE/dλ / iteration, the paper), constant:<number>, or along
     /// log λ, without units: normalized:<rate>, adam:<rate>
     #[arg(long, default_value = "inv-iter", value_parser = lambda_step)]
     pub(super) lambda_step: LambdaStep,
+    /// What λ is measured in; relative: in multiples of the weight at which the penalty
+    /// pulls as hard as the fit
+    #[arg(long, value_name = "UNITS", default_value = "absolute")]
+    pub(super) lambda_units: UnitsName,
+    /// Lower end of the interval that λ > 0 is kept in
+    #[arg(
+        long,
+        value_name = "X",
+        default_value_t = 0.0,
+        allow_negative_numbers = true
+    )]
+    pub(super) lambda_min: f64,
     /// Upper end of the interval that λ is kept in
     #[arg(long, value_name = "X", default_value_t = f64::INFINITY, allow_negative_numbers = true)]
     pub(super) lambda_max: f64,
@@ -67,7 +84,7 @@ pub(in crate::cli) struct FitArguments {
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(super) threads: usize,
     #[command(flatten)]
-    pub(super) criterion: CriterionArguments,
+    pub(in crate::cli) criterion: CriterionArguments,
     /// Which iterate is kept: best is the one with the lowest outer error, which on
     /// held-out entries is early stopping [default: best with held-out, last without]
     #[arg(long)]
@@ -81,9 +98,11 @@ pub(in crate::cli) struct FitArguments {
     /// Stop when the divergence changes by less than this, relative to the start
     #[arg(long, default_value_t = 1e-6, allow_negative_numbers = true)]
     pub(super) tol: f64,
-    /// A named set of settings; paper: the defaults
+    /// A named set of settings, under the flags that are typed; paper: the defaults;
+    /// practical: λ that holds on held-out entries, against plain updates stopped early;
+    /// shinbo: Itakura-Saito, one λ per row of H
     #[arg(long, default_value = "paper")]
-    pub(super) preset: Preset,
+    pub(in crate::cli) preset: Preset,
     /// How W and H are found at the start; random: uniform, W scaled to the mean of X;
     /// uniform: the paper's, not scaled; nndsvd, nndsvda: from singular vectors
     #[arg(long, default_value = "random")]
@@ -120,12 +139,6 @@ pub(in crate::cli) struct FitArguments {
     /// Print the summary as JSON, and nothing else
     #[arg(long)]
     pub(super) json: bool,
-}
-
-/// `--preset`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(super) enum Preset {
-    Paper,
 }
 
 /// `--format`.
@@ -194,13 +207,18 @@ impl FitArguments {
             rank: rank.ok_or(Error::RankMissing)?,
             method: self.method.into(),
             bunch: self.bunch,
+            bunch_over: self.tuning.over().into(),
+            warm_up: self.warm_up,
             exponent: self.exponent.into(),
             lambda: match self.lambda {
                 LambdaArgument::Value(value) => LambdaStart::Value(value),
                 LambdaArgument::Auto | LambdaArgument::File(_) => LambdaStart::Auto,
             },
             lambda_step: self.lambda_step,
+            lambda_min: self.lambda_min,
             lambda_max: self.lambda_max,
+            scope: self.tuning.lambda_scope,
+            units: self.lambda_units.into(),
             hypergradient: self.hypergradient.into(),
             normalize: self.normalize.into(),
             max_iterations: self.max_iter,
@@ -215,7 +233,7 @@ impl FitArguments {
     }
 
     /// The iterate to keep.
-    fn selection(&self) -> SelectionName {
+    pub(in crate::cli) fn selection(&self) -> SelectionName {
         let of_criterion = match self.criterion.criterion {
             CriterionArgument::Train => SelectionName::Last,
             CriterionArgument::HeldOut(_) => SelectionName::Best,
@@ -249,7 +267,16 @@ impl FitArguments {
         set("rank", integer(rank as u64));
         set("method", word(&self.method).into());
         set("divergence", self.divergence.name().into());
-        set("penalty", self.penalty.clone().into());
+        set("penalty", self.tuning.penalty.clone().into());
+        set("penalize", word(&self.tuning.penalize).into());
+        if let Some(of_h) = &self.tuning.penalty_h {
+            set("penalty-h", of_h.clone().into());
+        }
+        set("bunch-over", word(&self.tuning.over()).into());
+        set("warm-up", integer(self.warm_up as u64));
+        set("lambda-scope", self.tuning.lambda_scope.name().into());
+        set("lambda-units", word(&self.lambda_units).into());
+        set("lambda-min", self.lambda_min.into());
         set("preset", word(&self.preset).into());
         set("init", word(&self.init).into());
         set("bunch", integer(self.bunch as u64));

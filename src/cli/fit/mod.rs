@@ -1,6 +1,7 @@
 //! `altbi fit` and `altbi resume`: factorise a matrix.
 
 mod arguments;
+mod practical;
 mod summary;
 
 use std::ffi::OsString;
@@ -8,10 +9,10 @@ use std::path::PathBuf;
 
 use altbi::data::{Benchmark, Source, Table, demo, text_fingerprint};
 use altbi::metrics::recovery;
-use altbi::report::{HeldOutShare, Labels, RunFolder, RunRecords, Summary, shell_quoted};
+use altbi::report::{Choice, HeldOutShare, Labels, RunFolder, RunRecords, Summary, shell_quoted};
 use altbi::{
-    AltBiConfig, Checkpoint, CheckpointFault, Error, GivenFactors, Outcome, Problem, Result,
-    Solver, StopReason, penalty,
+    AltBiConfig, Checkpoint, CheckpointFault, Error, GivenFactors, Observer, Outcome, Problem,
+    Result, Solver, StopReason,
 };
 use clap::Args;
 
@@ -20,6 +21,7 @@ use self::arguments::Format;
 use super::arguments::{LambdaArgument, read_lambda, read_optional};
 use super::checkpoints::Checkpoints;
 use super::output::{complain, json, say};
+use super::preset::Preset;
 use super::progress::Progress;
 use super::{Ending, config_file};
 
@@ -42,12 +44,11 @@ pub struct ResumeArguments {
 
 /// Runs `fit`.
 pub fn fit(arguments: FitArguments) -> Result<Ending> {
+    // Everything behind `altbi fit`, as it was typed.
+    let typed = || std::env::args_os().skip(2).collect::<Vec<OsString>>();
     let arguments = match &arguments.config {
-        Some(path) => {
-            // Everything behind `altbi fit`, as it was typed.
-            let typed: Vec<OsString> = std::env::args_os().skip(2).collect();
-            config_file::arguments_from(path, &typed)?
-        }
+        Some(path) => config_file::arguments_from(path, &typed())?,
+        None if arguments.preset != Preset::Paper => config_file::with_preset(&typed())?,
         None => arguments,
     };
     let folder = arguments.out.as_deref();
@@ -85,6 +86,8 @@ struct Run<'a> {
     arguments: &'a FitArguments,
     folder: Option<RunFolder>,
     problem: Problem,
+    /// The problem before anything was held out, for those who come back to it.
+    full: Option<Problem>,
     /// A copy of what came through standard input.
     data_to_keep: Option<String>,
     labels: Labels,
@@ -114,12 +117,16 @@ impl<'a> Run<'a> {
         };
         let config = arguments.config_text(source.as_ref(), solver.rank);
         let piped = arguments.data.as_deref() == Some("-");
+        // Penalties that contradict each other, before anything else is done.
+        arguments.tuning.terms()?;
+        let data_hash = arguments.table.fingerprint(&table)?;
+        let data_to_keep = piped.then(|| table.to_csv());
+        let problem = arguments.table.problem(&mut table)?;
         Ok(Self {
-            data_hash: arguments.table.fingerprint(&table)?,
-            data_to_keep: piped.then(|| table.to_csv()),
-            problem: arguments
-                .criterion
-                .hold_out(arguments.table.problem(&mut table)?)?,
+            data_hash,
+            data_to_keep,
+            full: (arguments.preset == Preset::Practical).then(|| problem.clone()),
+            problem: arguments.criterion.hold_out(problem)?,
             labels: Labels {
                 rows: table.row_labels,
                 columns: table.column_labels,
@@ -135,7 +142,6 @@ impl<'a> Run<'a> {
     fn execute(&self, checkpoint: Option<Checkpoint>) -> Result<Ending> {
         let arguments = self.arguments;
         let problem = &self.problem;
-        let mut solver = self.solver(checkpoint.is_none())?;
         let mut checkpoints = Checkpoints::new(
             self.folder.clone(),
             &self.config,
@@ -149,16 +155,10 @@ impl<'a> Run<'a> {
             checkpoints = checkpoints.resumed(story.history, story.lambda_at_start);
         }
         let aftermath = checkpoints.aftermath();
-        solver = solver.observe(checkpoints);
-        if !arguments.quiet && !arguments.json {
-            solver = solver.observe(Progress::new(arguments.max_iter));
-        }
-        let result = match &checkpoint {
-            Some(checkpoint) => solver.resume(problem, checkpoint),
-            None => solver.run(problem),
+        let (result, choice) = match &self.full {
+            Some(full) => self.practical(full, checkpoints, checkpoint.as_ref())?,
+            None => (self.once(checkpoints, checkpoint.as_ref())?, None),
         };
-        // The progress bar goes before anything else is printed.
-        drop(solver);
         let mut aftermath = std::mem::take(&mut *aftermath.lock());
         if let Some(error) = aftermath.error.take() {
             return Err(error);
@@ -181,7 +181,7 @@ impl<'a> Run<'a> {
         if outcome.stop_reason == StopReason::Interrupted {
             return Ok(self.interrupted(&outcome));
         }
-        let complete = self.finish(&outcome, aftermath.folder_made)?;
+        let complete = self.finish(&outcome, choice, aftermath.folder_made)?;
         match broken {
             Some(message) => {
                 complain(format!("error: {message}"));
@@ -192,13 +192,34 @@ impl<'a> Run<'a> {
         }
     }
 
+    /// One run of the solver.
+    fn once(
+        &self,
+        checkpoints: Checkpoints,
+        checkpoint: Option<&Checkpoint>,
+    ) -> Result<Result<Outcome>> {
+        let mut solver = self.solver(checkpoint.is_none())?.observe(checkpoints);
+        if let Some(observer) = self.progress() {
+            solver = solver.observe_boxed(observer);
+        }
+        // (With it the progress bar goes, before anything else is printed.)
+        Ok(match checkpoint {
+            Some(checkpoint) => solver.resume(&self.problem, checkpoint),
+            None => solver.run(&self.problem),
+        })
+    }
+
+    fn progress(&self) -> Option<Box<dyn Observer>> {
+        let shown = !self.arguments.quiet && !self.arguments.json;
+        shown.then(|| Box::new(Progress::new(self.arguments.max_iter)) as Box<dyn Observer>)
+    }
+
     /// The solver; only a fresh run looks at the files it starts from.
     fn solver(&self, fresh: bool) -> Result<Solver> {
         let arguments = self.arguments;
-        let penalty = penalty::by_name(&arguments.penalty)?;
         let solver = self
             .solver
-            .solver(arguments.divergence, penalty)
+            .penalizing(arguments.divergence, arguments.tuning.terms()?)
             .with_shared_criterion(arguments.criterion.outer_error());
         if !fresh {
             return Ok(solver);
@@ -228,7 +249,7 @@ impl<'a> Run<'a> {
     }
 
     /// Writes and prints what came of it; false if the report could not be made.
-    fn finish(&self, outcome: &Outcome, folder_made: bool) -> Result<bool> {
+    fn finish(&self, outcome: &Outcome, choice: Option<Choice>, folder_made: bool) -> Result<bool> {
         let mut complete = true;
         let recovery = self.truth.as_ref().and_then(|truth| {
             let enough = self.solver.rank >= truth.w.ncols();
@@ -243,7 +264,8 @@ impl<'a> Run<'a> {
             outcome,
             recovery.as_ref(),
             HeldOutShare::of(&self.problem),
-        );
+        )
+        .with_choice(choice);
         if let Some(folder) = &self.folder {
             if !folder_made {
                 folder.create(&self.config, self.data_to_keep.as_deref())?;

@@ -39,6 +39,22 @@ impl Run<'_> {
                 format!("{held_out:.4e} per entry, {training:.4e} on the others"),
             );
         }
+        if let Some(choice) = &summary.choice {
+            for (index, candidate) in choice.candidates.iter().enumerate() {
+                let name = if index == 0 { "candidates" } else { "" };
+                let taken = if index == choice.chosen {
+                    ", taken"
+                } else {
+                    ""
+                };
+                let (error, stage) = (candidate.outer_error, candidate.stage);
+                line(name, format!("{error:.6e} held out: {stage}{taken}"));
+            }
+            line(
+                "refit",
+                "on all entries, from the factors of the one taken".into(),
+            );
+        }
         line("divergence", format!("{:.6e}", summary.divergence));
         line("objective", format!("{:.6e}", summary.objective));
         line(
@@ -73,16 +89,16 @@ impl Run<'_> {
     }
 
     fn describe_method(&self) -> String {
-        let (solver, penalty) = (&self.solver, &self.arguments.penalty);
+        let (solver, penalty) = (&self.solver, self.arguments.tuning.describe());
         let (rank, t) = (solver.rank, solver.bunch);
         let divergence = self.arguments.divergence.name();
         let common = format!("rank {rank}: {divergence} divergence");
         match solver.method {
-            Method::AltBi => format!("AltBi, {common}, {penalty} penalty, T = {t}"),
+            Method::AltBi => format!("AltBi, {common}, {penalty}, T = {t}"),
             Method::Mu => format!("MU, {common}"),
-            Method::PenalizedMu => format!("P-MU, {common}, {penalty} penalty with fixed λ"),
+            Method::PenalizedMu => format!("P-MU, {common}, {penalty} with fixed λ"),
             Method::MuT => format!("MU-T, {common}, T = {t}"),
-            Method::Frozen => format!("frozen λ, {common}, {penalty} penalty, T = {t}"),
+            Method::Frozen => format!("frozen λ, {common}, {penalty}, T = {t}"),
         }
     }
 }

@@ -1,0 +1,110 @@
+//! Adjoint mode: hand-written transposes, backwards through the stored states.
+//!
+//! A step is `h' = Φ(h; w)`, `w' = Φ(w; h')`. Backwards, with multipliers α of w' and
+//! η of h': first through the update of W, which hands a share to h', then through the
+//! update of H, which hands a share to w.
+
+use burn::tensor::Tensor;
+
+use super::bunch::unused;
+use super::scale::summed_to;
+use super::{JointBunch, JointHypergradient, Pair};
+use crate::error::{Error, Result};
+use crate::factors::Side;
+use crate::numerics::{Floored, Precision};
+use crate::update::Rule;
+
+const MODE: &str = "adjoint";
+
+pub(super) fn gradients(
+    bunch: &JointBunch,
+    pair: &Pair,
+    lambda: &[Tensor<2>],
+) -> Result<JointHypergradient> {
+    let bound = bunch.bind(lambda);
+    let mut states = vec![pair.clone()];
+    for t in 0..bunch.length {
+        states.push(bunch.step(&bound, &states[t]));
+    }
+    let end = states[bunch.length].clone();
+    let unused = unused(&pair.w);
+    let both = bunch.span.covers(Side::W) && bunch.span.covers(Side::H);
+    let (mut alpha, mut eta) = outer_gradient(MODE, bunch, &end)?;
+    let mut gradients: Vec<Tensor<2>> = lambda.iter().map(Tensor::zeros_like).collect();
+    let (tuned_on_w, _) = bunch.tuned();
+    for t in (0..bunch.length).rev() {
+        let (before, after) = (&states[t], &states[t + 1]);
+        if bunch.span.covers(Side::W) {
+            let other = after.h.clone().transpose();
+            let bars = bound.of_w.update_cotangent(
+                MODE,
+                &bunch.rows,
+                &before.w,
+                &other,
+                &unused,
+                &alpha,
+                both,
+            )?;
+            alpha = bars.factor;
+            if let Some(share) = bars.other {
+                eta = eta + share.transpose();
+            }
+            collect(&bound.of_w, bars.weights, &mut gradients[..tuned_on_w]);
+        }
+        if bunch.span.covers(Side::H) {
+            let other = before.w.clone().transpose();
+            let bars = bound.of_h.update_cotangent(
+                MODE,
+                &bunch.columns,
+                &before.h,
+                &other,
+                &unused,
+                &eta,
+                both,
+            )?;
+            eta = bars.factor;
+            if let Some(share) = bars.other {
+                alpha = alpha + share.transpose();
+            }
+            collect(&bound.of_h, bars.weights, &mut gradients[tuned_on_w..]);
+        }
+    }
+    Ok(JointHypergradient {
+        outer_error: bunch.outer_error(&end),
+        pair: end,
+        gradients,
+    })
+}
+
+/// Adds the cotangents of the bound weights to the gradients of these.
+fn collect(rule: &Rule, weights: Vec<Option<Tensor<2>>>, gradients: &mut [Tensor<2>]) {
+    let bound = rule.terms.iter().zip(weights);
+    let bound = bound.filter(|(term, _)| term.is_bound());
+    for ((_, bar), gradient) in bound.zip(gradients) {
+        let bar = bar.expect("a bound weight has a cotangent");
+        *gradient = gradient.clone() + summed_to(bar, gradient.dims());
+    }
+}
+
+/// `(∂E/∂w, ∂E/∂h)`, n×r and m×r, by hand.
+pub(super) fn outer_gradient(
+    mode: &'static str,
+    bunch: &JointBunch,
+    pair: &Pair,
+) -> Result<(Tensor<2>, Tensor<2>)> {
+    let divergence = bunch.of_w.divergence.as_ref();
+    let product = pair.w.clone().matmul(pair.h.clone().transpose());
+    let y = Floored::new(product, divergence.floor(Precision::of(&pair.w)));
+    let derivative = bunch
+        .criterion
+        .derivative(divergence, &bunch.rows, &y.value);
+    let derivative = derivative.ok_or_else(|| Error::ModeUnsupported {
+        mode,
+        reason: format!("criterion '{}' has no derivative", bunch.criterion.name()),
+    })?;
+    let derivative = y.silence(derivative);
+    Ok((
+        derivative.clone().matmul(pair.h.clone()),
+        derivative.transpose().matmul(pair.w.clone()),
+    ))
+}

@@ -1,0 +1,260 @@
+//! The bunch as a function of (W, H) and the weights.
+
+use std::sync::Arc;
+
+use burn::tensor::Tensor;
+
+use super::{adjoint, differences, forward, reverse};
+use crate::bunch::check_length;
+use crate::criterion::Criterion;
+use crate::error::{Error, Result};
+use crate::factors::Side;
+use crate::hypergradient::{Fault, Mode};
+use crate::numerics::to_host;
+use crate::penalty::Weight;
+use crate::problem::{Observed, Problem};
+use crate::update::Rule;
+
+/// Which factors a bunch updates.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Span {
+    /// One factor; the other stays, as in the paper.
+    One(Side),
+    /// Both, in turn: H, then W.
+    Both,
+}
+
+impl Span {
+    /// Whether this factor is updated.
+    pub fn covers(self, side: Side) -> bool {
+        match self {
+            Self::One(one) => one == side,
+            Self::Both => true,
+        }
+    }
+}
+
+/// Both factors, each with its rows as rows.
+///
+/// # Shapes
+/// `w` n×r, `h` m×r: Hᵀ.
+#[derive(Debug, Clone)]
+pub struct Pair {
+    /// W.
+    pub w: Tensor<2>,
+    /// Hᵀ.
+    pub h: Tensor<2>,
+}
+
+/// The end of a bunch and the hypergradients through it, off the tape.
+#[derive(Debug, Clone)]
+pub struct JointHypergradient {
+    /// The state at the end.
+    pub pair: Pair,
+    /// E there.
+    pub outer_error: f64,
+    /// dE/dλ of each tuned penalty, in the shape of its λ.
+    pub gradients: Vec<Tensor<2>>,
+}
+
+/// T updates of one factor or both.
+///
+/// Wherever weights are asked for, there is one tensor for each tuned term, W's terms
+/// first, in any shape that broadcasts to the factor (n×r, or m×r for Hᵀ).
+#[derive(Debug, Clone)]
+pub struct JointBunch {
+    /// The update of W.
+    pub of_w: Rule,
+    /// The update of Hᵀ.
+    pub of_h: Rule,
+    /// X and its weights.
+    pub rows: Observed,
+    /// Xᵀ and its weights.
+    pub columns: Observed,
+    /// E.
+    pub criterion: Arc<dyn Criterion>,
+    /// Which factors are updated.
+    pub span: Span,
+    /// T.
+    pub length: usize,
+}
+
+/// The rules with the weights in them.
+#[derive(Debug, Clone)]
+pub(super) struct Bound {
+    pub(super) of_w: Rule,
+    pub(super) of_h: Rule,
+}
+
+impl JointBunch {
+    /// A bunch with every part given.
+    ///
+    /// # Errors
+    /// [`Error::Setting`] for T = 0, [`Error::OutsideDomain`], what the criterion
+    /// refuses, and [`Error::Conflict`] for a tuned penalty on a factor that the bunch
+    /// does not update.
+    pub fn new(
+        problem: &Problem,
+        of_w: Rule,
+        of_h: Rule,
+        criterion: Arc<dyn Criterion>,
+        span: Span,
+        length: usize,
+    ) -> Result<Self> {
+        check_length(length)?;
+        problem.check_domain(of_w.divergence.as_ref())?;
+        criterion.check(problem)?;
+        for (side, rule) in [(Side::W, &of_w), (Side::H, &of_h)] {
+            if !span.covers(side) && rule.terms.iter().any(|term| term.is_tuned()) {
+                return Err(Error::Conflict {
+                    first: "a tuned penalty on one factor",
+                    second: "a bunch that updates only the other",
+                    reason: "the hypergradient would be zero; let the bunch cover both",
+                });
+            }
+        }
+        Ok(Self {
+            of_w,
+            of_h,
+            rows: problem.rows().clone(),
+            columns: problem.columns().clone(),
+            criterion,
+            span,
+            length,
+        })
+    }
+
+    /// The number of tuned penalties on W, and of all.
+    pub(super) fn tuned(&self) -> (usize, usize) {
+        let count = |rule: &Rule| rule.terms.iter().filter(|term| term.is_tuned()).count();
+        let of_w = count(&self.of_w);
+        (of_w, of_w + count(&self.of_h))
+    }
+
+    /// The rules with these weights.
+    pub(super) fn bind(&self, lambda: &[Tensor<2>]) -> Bound {
+        let mut weights = lambda.iter();
+        let mut bind = |rule: &Rule| {
+            let mut rule = rule.clone();
+            for term in rule.terms.iter_mut().filter(|term| term.is_tuned()) {
+                let weight = weights.next().expect("a weight for each tuned term");
+                term.weight = Weight::Bound(weight.clone());
+            }
+            rule
+        };
+        Bound {
+            of_w: bind(&self.of_w),
+            of_h: bind(&self.of_h),
+        }
+    }
+
+    /// One step: an update of each factor in the span, H first.
+    pub(super) fn step(&self, bound: &Bound, pair: &Pair) -> Pair {
+        let mut next = pair.clone();
+        let unused = unused(&pair.w);
+        if self.span.covers(Side::H) {
+            let other = next.w.clone().transpose();
+            next.h = bound.of_h.update(&self.columns, &next.h, &other, &unused);
+        }
+        if self.span.covers(Side::W) {
+            let other = next.h.clone().transpose();
+            next.w = bound.of_w.update(&self.rows, &next.w, &other, &unused);
+        }
+        next
+    }
+
+    /// The state after T steps.
+    pub fn run(&self, pair: &Pair, lambda: &[Tensor<2>]) -> Pair {
+        let bound = self.bind(lambda);
+        (0..self.length).fold(pair.clone(), |pair, _| self.step(&bound, &pair))
+    }
+
+    /// `E_i` of each row, n×1.
+    pub fn outer_errors(&self, pair: &Pair) -> Tensor<2> {
+        let y = self.of_w.reconstruct(&pair.w, &pair.h.clone().transpose());
+        let divergence = self.of_w.divergence.as_ref();
+        self.criterion.value(divergence, &self.rows, &y)
+    }
+
+    /// E.
+    pub fn outer_error(&self, pair: &Pair) -> f64 {
+        to_host(&self.outer_errors(pair)).iter().sum()
+    }
+
+    /// `Σ λ r` over all penalties of both factors, 1×1.
+    pub fn penalty(&self, pair: &Pair, lambda: &[Tensor<2>]) -> Tensor<2> {
+        let bound = self.bind(lambda);
+        let unused = unused(&pair.w);
+        let of_w = bound.of_w.penalty(&pair.w, &unused).sum();
+        (of_w + bound.of_h.penalty(&pair.h, &unused).sum()).reshape([1, 1])
+    }
+
+    /// dE/dλ of every tuned penalty through the bunch.
+    ///
+    /// # Errors
+    /// [`Error::Shape`] for what does not fit; [`Error::ModeUnsupported`] for the
+    /// implicit mode, and where a part lacks what a mode needs.
+    pub fn hypergradient(
+        &self,
+        pair: &Pair,
+        lambda: &[Tensor<2>],
+        mode: Mode,
+    ) -> Result<JointHypergradient> {
+        self.check(pair, lambda)?;
+        match mode {
+            Mode::Reverse => Ok(reverse::gradients(self, pair, lambda)),
+            Mode::Adjoint => adjoint::gradients(self, pair, lambda),
+            Mode::Forward => forward::gradients(self, pair, lambda, Fault::None),
+            Mode::FiniteDifferences => Ok(differences::gradients(self, pair, lambda)),
+            Mode::Implicit => Err(Error::ModeUnsupported {
+                mode: "implicit",
+                reason: "it needs a bunch over W alone with one λ per row".into(),
+            }),
+        }
+    }
+
+    fn check(&self, pair: &Pair, lambda: &[Tensor<2>]) -> Result<()> {
+        let [n, m] = self.rows.x.dims();
+        let [_, rank] = pair.w.dims();
+        let shape = |what, expected, found| Error::Shape {
+            what,
+            expected,
+            found,
+        };
+        for (what, tensor, expected) in [("W", &pair.w, [n, rank]), ("Hᵀ", &pair.h, [m, rank])] {
+            if tensor.dims() != expected {
+                return Err(shape(what, expected, tensor.dims()));
+            }
+        }
+        let (of_w, all) = self.tuned();
+        if lambda.len() != all {
+            return Err(shape("the list of λ", [all, 1], [lambda.len(), 1]));
+        }
+        for (index, weight) in lambda.iter().enumerate() {
+            let rows = if index < of_w { n } else { m };
+            let found = weight.dims();
+            let fits = |found: usize, expected: usize| found == 1 || found == expected;
+            if !(fits(found[0], rows) && fits(found[1], rank)) {
+                return Err(shape("λ", [rows, rank], found));
+            }
+        }
+        Ok(())
+    }
+
+    /// The same bunch with its data as constants on the tape.
+    pub(super) fn on_tape(&self) -> Self {
+        let lift = |rule: &Rule| rule.map_weights(|weights| weights.clone().autodiff());
+        Self {
+            of_w: lift(&self.of_w),
+            of_h: lift(&self.of_h),
+            rows: self.rows.on_tape(),
+            columns: self.columns.on_tape(),
+            ..self.clone()
+        }
+    }
+}
+
+/// The λ of a rule all of whose weights are bound.
+pub(super) fn unused(like: &Tensor<2>) -> Tensor<2> {
+    Tensor::zeros([1, 1], (&like.device(), like.dtype()))
+}

@@ -1,0 +1,79 @@
+//! Sums to the shape of a weight, and the weight at which a penalty matters.
+
+use burn::tensor::Tensor;
+
+use super::{JointBunch, Pair};
+use crate::numerics::{Precision, to_host};
+use crate::penalty::Weight;
+use crate::problem::Observed;
+use crate::update::Rule;
+
+/// The sum of a matrix over the entries that a weight of this shape belongs to.
+pub(crate) fn summed_to(matrix: Tensor<2>, shape: [usize; 2]) -> Tensor<2> {
+    let mut sum = matrix;
+    for (dimension, size) in shape.into_iter().enumerate() {
+        if size == 1 {
+            sum = sum.sum_dim(dimension);
+        }
+    }
+    sum
+}
+
+impl JointBunch {
+    /// For each tuned penalty the weight at which it pulls about as hard as the fit,
+    /// `ΣP / Σp⁺` over the entries that share a weight (for weights of entries: over
+    /// their component), in the shape of the weight; 1 where the penalty does not pull.
+    /// P is the denominator of the unpenalised update.
+    pub(crate) fn natural_scales(&self, pair: &Pair, shapes: &[[usize; 2]]) -> Vec<Tensor<2>> {
+        let (of_w, _) = self.tuned();
+        let (shapes_w, shapes_h) = shapes.split_at(of_w);
+        let (w, h) = (&pair.w, &pair.h);
+        let mut scales = scales(&self.of_w, &self.rows, w, h, shapes_w);
+        scales.extend(self::scales(&self.of_h, &self.columns, h, w, shapes_h));
+        scales
+    }
+}
+
+fn scales(
+    rule: &Rule,
+    observed: &Observed,
+    factor: &Tensor<2>,
+    other: &Tensor<2>,
+    shapes: &[[usize; 2]],
+) -> Vec<Tensor<2>> {
+    if shapes.is_empty() {
+        return Vec::new();
+    }
+    let fit = rule.fit_denominator(observed, factor, &other.clone().transpose());
+    let floor = Precision::of(factor).floor();
+    let tuned = rule.terms.iter().filter(|term| term.is_tuned());
+    let scales = tuned.zip(shapes).map(|(term, shape)| {
+        let mut term = term.clone();
+        let one = Tensor::ones([1, 1], (&factor.device(), factor.dtype()));
+        term.weight = Weight::Bound(one.clone());
+        let pull = term.weighted_split(factor, &one).positive;
+        // An entry that is zero would have no scale of its own.
+        let over = if shape[0] > 1 && shape[1] > 1 {
+            [1, shape[1]]
+        } else {
+            *shape
+        };
+        let sum = |matrix: Tensor<2>| summed_to(matrix.expand(factor.dims()), over);
+        let (fit, pull) = (sum(fit.clone()), sum(pull));
+        let none = pull.clone().lower_equal_elem(floor);
+        let scale = (fit / pull.mask_fill(none.clone(), 1.0)).mask_fill(none, 1.0);
+        scale.expand(*shape)
+    });
+    scales.collect()
+}
+
+impl JointBunch {
+    /// How large the terms are whose sum is E's change: for telling a hypergradient from
+    /// rounding.
+    pub(super) fn terms(&self, pair: &Pair) -> f64 {
+        let y = self.of_w.reconstruct(&pair.w, &pair.h.clone().transpose());
+        let split = self.of_w.divergence.split(&self.rows.x, &y);
+        let terms = (split.positive + split.negative) * y;
+        to_host(&terms).iter().sum::<f64>() + self.outer_error(pair)
+    }
+}

@@ -1,0 +1,173 @@
+//! What a weight belongs to, and what it is measured in.
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Error, Result};
+use crate::penalty::Penalty;
+
+/// How many weights a tuned penalty has: one λ for …
+///
+/// | scope | name | weights on W (on Hᵀ) | shape |
+/// |---|---|---|---|
+/// | `Row` | `row` | one for each row of X (column of X) | n×1 |
+/// | `Shared` | `shared` | one | 1×1 |
+/// | `Component` | `component` | one for each component | 1×r |
+/// | `Entry` | `entry` | one for each entry of the factor | n×r |
+/// | `Hierarchical` | `hierarchical:<τ>` | one for each component, held together | 1×r |
+///
+/// Few weights are safer: free weights of rows overfit the held-out entries. The
+/// hierarchical scope writes `log λ_k = μ + δ_k` and asks that `δ_k ~ N(0, τ²)`: with a
+/// small τ it is one shared weight, with a large one a free weight for each component.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Scope {
+    /// One weight per row, the paper's.
+    #[default]
+    Row,
+    /// One weight.
+    Shared,
+    /// One weight per component.
+    Component,
+    /// One weight per entry.
+    Entry,
+    /// One weight per component, with the spread τ of their logarithms.
+    Hierarchical(f64),
+}
+
+/// The names that [`Scope::by_name`] knows.
+pub const SCOPES: &str = "row, shared, component, entry, hierarchical, hierarchical:<τ>";
+
+/// τ where none is given.
+const SPREAD: f64 = 0.5;
+
+impl Scope {
+    /// A scope by its name on the command line.
+    ///
+    /// # Errors
+    /// [`Error::UnknownName`]; [`Error::Setting`] for a τ that is not positive.
+    pub fn by_name(name: &str) -> Result<Self> {
+        let scope = match name {
+            "row" => Self::Row,
+            "shared" => Self::Shared,
+            "component" => Self::Component,
+            "entry" => Self::Entry,
+            "hierarchical" => Self::Hierarchical(SPREAD),
+            _ => {
+                let spread = name.strip_prefix("hierarchical:");
+                let spread = spread.and_then(|number| number.parse().ok());
+                Self::Hierarchical(spread.ok_or_else(|| Error::UnknownName {
+                    kind: "scope of λ",
+                    name: name.into(),
+                    known: SCOPES,
+                })?)
+            }
+        };
+        scope.check()?;
+        Ok(scope)
+    }
+
+    /// Its name.
+    pub fn name(self) -> String {
+        match self {
+            Self::Row => "row".into(),
+            Self::Shared => "shared".into(),
+            Self::Component => "component".into(),
+            Self::Entry => "entry".into(),
+            Self::Hierarchical(spread) => format!("hierarchical:{spread}"),
+        }
+    }
+
+    /// Refuses a spread that is not a positive number.
+    ///
+    /// # Errors
+    /// [`Error::Setting`].
+    pub fn check(self) -> Result<()> {
+        match self {
+            Self::Hierarchical(spread) if !(spread.is_finite() && spread > 0.0) => {
+                Err(Error::Setting {
+                    setting: "the spread τ of a hierarchical scope",
+                    value: spread,
+                    range: "a positive number",
+                })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Refuses a penalty that cannot be weighted so.
+    ///
+    /// # Errors
+    /// [`Error::ScopeUnsupported`] for weights by component or entry on a penalty that
+    /// is no sum over entries.
+    pub fn check_penalty(
+        self,
+        penalty: &dyn Penalty,
+        probe: &burn::tensor::Tensor<2>,
+    ) -> Result<()> {
+        let by_row = matches!(self, Self::Row | Self::Shared);
+        if by_row || penalty.entries(probe).is_some() {
+            return Ok(());
+        }
+        Err(Error::ScopeUnsupported {
+            scope: self.name(),
+            reason: format!(
+                "penalty '{}' mixes the components of a row; it takes the scopes row and shared",
+                penalty.name()
+            ),
+        })
+    }
+
+    /// The shape of the weights for a factor with so many rows and components.
+    pub fn shape(self, rows: usize, rank: usize) -> [usize; 2] {
+        match self {
+            Self::Row => [rows, 1],
+            Self::Shared => [1, 1],
+            Self::Component | Self::Hierarchical(_) => [1, rank],
+            Self::Entry => [rows, rank],
+        }
+    }
+}
+
+/// What λ is measured in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Units {
+    /// λ multiplies the penalty as it is: the paper's.
+    #[default]
+    Absolute,
+    /// λ is a multiple of the weight at which the penalty pulls as hard as the fit,
+    /// `ΣP / Σp⁺` over the entries that a weight belongs to. Such numbers mean the same
+    /// on all data: e⁻⁵ is little, e⁴ is everything.
+    Relative,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn scopes_have_names_and_shapes() {
+        for (name, shape) in [
+            ("row", [7, 1]),
+            ("shared", [1, 1]),
+            ("component", [1, 3]),
+            ("entry", [7, 3]),
+            ("hierarchical:0.25", [1, 3]),
+        ] {
+            let scope = Scope::by_name(name).unwrap();
+            assert_eq!((scope.name().as_str(), scope.shape(7, 3)), (name, shape));
+        }
+        assert_eq!(
+            Scope::by_name("hierarchical").unwrap(),
+            Scope::Hierarchical(0.5)
+        );
+        for wrong in ["rows", "hierarchical:", "hierarchical:x"] {
+            let found = Scope::by_name(wrong);
+            assert!(matches!(found, Err(Error::UnknownName { .. })), "{wrong}");
+        }
+        for wrong in ["hierarchical:0", "hierarchical:-1", "hierarchical:nan"] {
+            let found = Scope::by_name(wrong);
+            assert!(matches!(found, Err(Error::Setting { .. })), "{wrong}");
+        }
+    }
+}
