@@ -45,6 +45,7 @@ pub mod problem;
 pub mod report;
 pub mod solver;
 pub mod split;
+pub mod tuner;
 pub mod update;
 
 pub use bunch::Bunch;

@@ -42,12 +42,12 @@ use crate::error::Result;
 use crate::factors::{Factors, GivenFactors, Side};
 use crate::hypergradient::Mode;
 use crate::lambda::{LambdaStart, LambdaStep, Scope, Units};
-use crate::penalty::PenaltyTerm;
+use crate::penalty::{NoPenalty, PenaltyTerm};
 use crate::problem::Problem;
 use crate::solver::{Checkpoint, Observer, Outcome, Record, Signal, Solver, State, StopReason};
 
 /// Updates of the plain start of "solved again".
-const WARM_START: usize = 100;
+pub(crate) const WARM_START: usize = 100;
 /// Updates that a solve without tuning may take.
 const LONGEST: usize = 1000;
 /// Updates without a lower held-out error after which such a solve ends.
@@ -201,7 +201,11 @@ impl Practical {
             tuned.stop_reason = StopReason::Interrupted;
             Ok(Err(Box::new(tuned)))
         };
-        let plain = patient(watch(solver(self.plain(), Stage::Plain), Stage::Plain));
+        // Without penalties: the fused engine can do that.
+        let plain = Solver::new(self.plain(), self.divergence.clone(), NoPenalty)
+            .with_factors(self.given.clone())
+            .with_criterion(HeldOut);
+        let plain = patient(watch(plain, Stage::Plain));
         let Some(plain) = plain.run(split)? else {
             return interrupted(tuned);
         };
@@ -226,6 +230,10 @@ impl Practical {
             }
         }
         let winner = outcomes[chosen].1;
+        let lambda = match outcomes[chosen].0 {
+            Stage::Plain => Array2::zeros(tuned.lambda.raw_dim()),
+            _ => winner.lambda.clone(),
+        };
         let before_refit = winner.factors();
         let refit = solver(self.refit(), Stage::Refit)
             .with_factors(GivenFactors {
@@ -233,11 +241,11 @@ impl Practical {
                 h: Some(before_refit.h.clone()),
             })
             .with_criterion(Training)
-            .with_lambda(winner.lambda.clone());
+            .with_lambda(lambda.clone());
         let Some(refit) = finished(watch(refit, Stage::Refit).into_run(full)?) else {
             return interrupted(tuned);
         };
-        let (outer_error, lambda) = (winner.outer_error, winner.lambda.clone());
+        let outer_error = winner.outer_error;
         let outcome = tuned.refitted(refit, lambda, outer_error);
         Ok(Ok(PracticalOutcome {
             outcome,
@@ -260,7 +268,12 @@ impl Practical {
     }
 
     fn plain(&self) -> AltBiConfig {
-        self.updates(Method::Mu).with_warm_up(0)
+        self.updates(Method::Mu)
+            .with_warm_up(0)
+            .with_bunch_over(BunchOver::One)
+            .with_scope(Scope::Row)
+            .with_units(Units::Absolute)
+            .with_normalize(Normalization::None)
     }
 
     fn again(&self) -> AltBiConfig {

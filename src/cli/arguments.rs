@@ -177,9 +177,9 @@ pub fn penalty_names(names: &str) -> Result<String> {
     Ok(names.into())
 }
 
-/// What is tuned, beyond one penalty on W with a λ for each row.
+/// What is asked of the factors.
 #[derive(Debug, Args)]
-pub struct TuningArguments {
+pub struct PenaltyArguments {
     /// l1, l2, group, l21, hoyer, smooth, or none; several with +, each with a λ of its
     /// own: smooth+l1
     #[arg(long, default_value = "l1", value_parser = penalty_names)]
@@ -190,6 +190,13 @@ pub struct TuningArguments {
     /// The penalty on H, if it is another than the one on W
     #[arg(long, value_name = "PENALTY", value_parser = penalty_names)]
     pub penalty_h: Option<String>,
+}
+
+/// What is tuned, beyond one penalty on W with a λ for each row.
+#[derive(Debug, Args)]
+pub struct TuningArguments {
+    #[command(flatten)]
+    pub penalties: PenaltyArguments,
     /// What each λ belongs to: row (a row of W, a column of H), shared, component, entry, or
     /// hierarchical:<τ> (component, held together)
     #[arg(long, value_name = "SCOPE", default_value = "row", value_parser = Scope::by_name)]
@@ -212,6 +219,17 @@ pub enum Penalize {
 }
 
 impl TuningArguments {
+    /// The factors that a bunch updates.
+    pub fn over(&self) -> BunchOverName {
+        let of_penalized = match self.penalties.penalize {
+            Penalize::Both => BunchOverName::Both,
+            Penalize::W | Penalize::H => BunchOverName::One,
+        };
+        self.bunch_over.unwrap_or(of_penalized)
+    }
+}
+
+impl PenaltyArguments {
     /// The penalties, each to be tuned.
     pub fn terms(&self) -> Result<Vec<(Side, PenaltyTerm)>> {
         if self.penalize == Penalize::W && self.penalty_h.is_some() {
@@ -234,15 +252,6 @@ impl TuningArguments {
             }
         }
         Ok(terms)
-    }
-
-    /// The factors that a bunch updates.
-    pub fn over(&self) -> BunchOverName {
-        let of_penalized = match self.penalize {
-            Penalize::Both => BunchOverName::Both,
-            Penalize::W | Penalize::H => BunchOverName::One,
-        };
-        self.bunch_over.unwrap_or(of_penalized)
     }
 
     /// "smooth on W, l1 on H".

@@ -11,6 +11,7 @@
 mod arguments;
 mod bias;
 mod checkpoints;
+mod compare;
 mod config_file;
 mod fit;
 mod generate;
@@ -38,6 +39,7 @@ const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), " (Burn 0.22.1, ndarray
   altbi fit x.npy --rank 5 --out run   factorise a file, keep everything in the folder run
   altbi resume run                     go on with an interrupted run
   altbi gradcheck                      are the hypergradients right?
+  altbi compare --benchmark b --runs 3  how else λ could be chosen, at equal budget
   altbi reproduce a --runs 3           the paper's benchmark A, every method, three starts")]
 pub(crate) struct Cli {
     #[command(subcommand)]
@@ -54,6 +56,8 @@ enum Command {
     Gradcheck(gradcheck::GradcheckArguments),
     /// How short a bunch is too short: hypergradients at T = 1, 2, 4, … and ∞
     Bias(bias::BiasArguments),
+    /// Other ways to choose λ against hypergradients, at equal budget
+    Compare(compare::CompareArguments),
     /// Make benchmark data whose true factors are known
     Generate(generate::GenerateArguments),
     /// Repeat the paper's evaluation: every method, many starts, one report
@@ -80,6 +84,7 @@ pub fn run() -> ExitCode {
         Command::Resume(arguments) => fit::resume(&arguments),
         Command::Gradcheck(arguments) => gradcheck::gradcheck(&arguments),
         Command::Bias(arguments) => bias::bias(&arguments),
+        Command::Compare(arguments) => compare::compare(&arguments),
         Command::Generate(arguments) => generate::generate(&arguments),
         Command::Reproduce(arguments) => reproduce::reproduce(&arguments),
         Command::Report(arguments) => report::report(&arguments),

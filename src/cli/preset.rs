@@ -100,7 +100,7 @@ impl Preset {
                 "another divergence than is",
                 "it is defined by the Itakura-Saito divergence",
             ),
-            Self::Shinbo if arguments.tuning.penalize != Penalize::H => conflict(
+            Self::Shinbo if arguments.tuning.penalties.penalize != Penalize::H => conflict(
                 "--preset shinbo",
                 "--penalize w or both",
                 "it is defined by weights on the rows of H",

@@ -24,7 +24,7 @@ use ndarray::Array2;
 use sha2::{Digest, Sha256};
 
 pub use benchmark::{
-    Benchmark, MAP_SIDE, benchmark_a, benchmark_b, benchmark_c, benchmark_d, demo, poisson,
+    Benchmark, MAP_SIDE, Noise, benchmark_a, benchmark_b, benchmark_c, benchmark_d, demo, poisson,
     published, separable_factors,
 };
 pub use npy::write_npy;
@@ -182,7 +182,7 @@ pub(crate) fn write_aside(
 }
 
 /// The same for contents that are there.
-pub(crate) fn write_whole(path: &Path, contents: &[u8]) -> Result<()> {
+pub fn write_whole(path: &Path, contents: &[u8]) -> Result<()> {
     write_aside(path, |file| file.write_all(contents))
 }
 

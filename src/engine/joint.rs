@@ -5,7 +5,6 @@ use ndarray::Array2;
 
 use super::autodiff::host;
 use super::{Engine, Errors, FusedCriterion};
-use crate::criterion::weighted_divergence;
 use crate::error::Result;
 use crate::factors::{Factors, Side};
 use crate::hypergradient::Mode;
@@ -70,24 +69,32 @@ impl Joint {
         parts.iter().map(|part| problem.state(part)).collect()
     }
 
-    fn divergences(&self, pair: &Pair) -> Vec<f64> {
+    /// E, D, and D of each row. Entries are compared once, where E is a sum over entries.
+    fn errors_at(&self, pair: &Pair) -> (Errors, Vec<f64>) {
         let rule = &self.bunch.of_w;
         let y = rule.reconstruct(&pair.w, &pair.h.clone().transpose());
         let observed = &self.bunch.rows;
-        let mask = observed.mask.as_ref();
-        let divergence = rule.divergence.as_ref();
-        to_host(&weighted_divergence(divergence, &observed.x, mask, &y))
-    }
-
-    fn errors_at(&self, pair: &Pair, outer_error: f64) -> Errors {
-        let divergence = match self.bunch.criterion.fused() {
-            Some(FusedCriterion::Training) => outer_error,
-            _ => self.divergences(pair).iter().sum(),
+        let values = rule.divergence.value(&observed.x, &y);
+        let weighted = |weights: Option<&Tensor<2>>| {
+            let values = values.clone();
+            let values = match weights {
+                Some(weights) => values * weights.clone(),
+                None => values,
+            };
+            to_host(&values.sum_dim(1))
         };
-        Errors {
+        let divergences = weighted(observed.mask.as_ref());
+        let divergence = divergences.iter().sum();
+        let outer_error = match self.bunch.criterion.fused() {
+            Some(FusedCriterion::Training) => divergence,
+            Some(FusedCriterion::HeldOut) => weighted(observed.held_out.as_ref()).iter().sum(),
+            None => self.bunch.outer_error(pair),
+        };
+        let errors = Errors {
             outer_error,
             divergence,
-        }
+        };
+        (errors, divergences)
     }
 }
 
@@ -124,7 +131,7 @@ impl Engine for Joint {
         let pair = Self::pair(problem, factors);
         self.scales = self.scales_at(&pair);
         let weights = self.weights(problem, lambda, self.scales.as_ref());
-        let (pair, outer_error) = match gradient {
+        let pair = match gradient {
             Some(slot) => {
                 let end = self.bunch.hypergradient(&pair, &weights, self.mode)?;
                 let mut gradients: Vec<Array2<f64>> = end.gradients.iter().map(host).collect();
@@ -133,15 +140,11 @@ impl Engine for Joint {
                     *part *= scale;
                 }
                 *slot = self.layout.join(&gradients);
-                (end.pair, end.outer_error)
+                end.pair
             }
-            None => {
-                let end = self.bunch.run(&pair, &weights);
-                let outer_error = self.bunch.outer_error(&end);
-                (end, outer_error)
-            }
+            None => self.bunch.run(&pair, &weights),
         };
-        let errors = self.errors_at(&pair, outer_error);
+        let (errors, _) = self.errors_at(&pair);
         factors.w = host(&pair.w);
         factors.h = host(&pair.h.transpose());
         // On its way to zero an entry passes through numbers that processors are slow at.
@@ -155,12 +158,7 @@ impl Engine for Joint {
     fn errors(&mut self, problem: &Problem, factors: &Factors) -> (Errors, Vec<f64>) {
         let pair = Self::pair(problem, factors);
         self.scales = self.scales_at(&pair);
-        let divergences = self.divergences(&pair);
-        let errors = Errors {
-            outer_error: self.bunch.outer_error(&pair),
-            divergence: divergences.iter().sum(),
-        };
-        (errors, divergences)
+        self.errors_at(&pair)
     }
 
     fn penalty(&self, problem: &Problem, factors: &Factors, lambda: &Array2<f64>) -> f64 {

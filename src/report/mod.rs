@@ -18,6 +18,7 @@
 
 mod bias;
 mod claim;
+mod contest;
 mod experiment;
 mod figures;
 mod html;
@@ -27,6 +28,7 @@ mod run_folder;
 mod summary;
 
 pub use bias::write_bias;
+pub use contest::{ratio, write_contest};
 pub use experiment::ExperimentReport;
 pub use figures::Figure;
 pub use html::shell_quoted;

@@ -58,6 +58,11 @@ impl Solver {
         }
     }
 
+    /// The same for those who search over weights.
+    pub(crate) fn layout_of(&self, problem: &Problem) -> Layout {
+        self.layout(problem)
+    }
+
     pub(super) fn moments(&self, problem: &Problem, lambda: &Array2<f64>) -> Option<Moments> {
         let tuned = self.config.method == Method::AltBi;
         let hierarchy = Hierarchy::new(&self.layout(problem));

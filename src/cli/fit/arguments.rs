@@ -267,9 +267,9 @@ impl FitArguments {
         set("rank", integer(rank as u64));
         set("method", word(&self.method).into());
         set("divergence", self.divergence.name().into());
-        set("penalty", self.tuning.penalty.clone().into());
-        set("penalize", word(&self.tuning.penalize).into());
-        if let Some(of_h) = &self.tuning.penalty_h {
+        set("penalty", self.tuning.penalties.penalty.clone().into());
+        set("penalize", word(&self.tuning.penalties.penalize).into());
+        if let Some(of_h) = &self.tuning.penalties.penalty_h {
             set("penalty-h", of_h.clone().into());
         }
         set("bunch-over", word(&self.tuning.over()).into());

@@ -118,7 +118,7 @@ impl<'a> Run<'a> {
         let config = arguments.config_text(source.as_ref(), solver.rank);
         let piped = arguments.data.as_deref() == Some("-");
         // Penalties that contradict each other, before anything else is done.
-        arguments.tuning.terms()?;
+        arguments.tuning.penalties.terms()?;
         let data_hash = arguments.table.fingerprint(&table)?;
         let data_to_keep = piped.then(|| table.to_csv());
         let problem = arguments.table.problem(&mut table)?;
@@ -219,7 +219,7 @@ impl<'a> Run<'a> {
         let arguments = self.arguments;
         let solver = self
             .solver
-            .penalizing(arguments.divergence, arguments.tuning.terms()?)
+            .penalizing(arguments.divergence, arguments.tuning.penalties.terms()?)
             .with_shared_criterion(arguments.criterion.outer_error());
         if !fresh {
             return Ok(solver);

@@ -21,7 +21,7 @@ impl Run<'_> {
         checkpoint: Option<&Checkpoint>,
     ) -> Result<(Result<Outcome>, Option<Choice>)> {
         let arguments = self.arguments;
-        let terms = arguments.tuning.terms()?;
+        let terms = arguments.tuning.penalties.terms()?;
         let mut practical = Practical::new(self.solver.rank, arguments.divergence, terms)
             .with_factors(GivenFactors {
                 w: read_optional(arguments.init_w.as_ref())?,

@@ -12,6 +12,7 @@
 //! [`separable_factors`] finds the factors of a matrix that came without them.
 
 mod hyperspectral;
+mod noise;
 pub mod published;
 mod separable;
 mod signals;
@@ -22,6 +23,7 @@ use rand::{RngExt, SeedableRng};
 use rand_distr::{Distribution, Poisson, StandardNormal};
 
 pub use hyperspectral::{MAP_SIDE, benchmark_d};
+pub use noise::Noise;
 pub use separable::separable_factors;
 pub use signals::{benchmark_b, benchmark_c};
 

@@ -1,0 +1,247 @@
+//! Rivals at equal budget, as a table and pictures.
+
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+
+use super::Figure;
+use super::page::{figure_element, head};
+use crate::data::write_whole;
+use crate::error::Result;
+use crate::plot::{Chart, Scale, Series, escape, short};
+use crate::tuner::{Contest, Point, Rival, Standing};
+
+/// Writes `report.html`, `compare.csv`, `compare.json` and `figures/*.svg` into a folder;
+/// returns the page. `about` says in a sentence what was compared on what.
+///
+/// # Errors
+/// [`Error::Write`](crate::Error::Write).
+pub fn write_contest(contest: &Contest, about: &str, folder: &Path) -> Result<PathBuf> {
+    write_whole(&folder.join("compare.csv"), csv(contest).as_bytes())?;
+    let json = serde_json::to_string_pretty(contest).expect("standings are plain data");
+    write_whole(&folder.join("compare.json"), json.as_bytes())?;
+    let figures = figures(contest);
+    for figure in &figures {
+        let file = format!("figures/{}.svg", figure.name);
+        write_whole(&folder.join(file), figure.svg.as_bytes())?;
+    }
+    let mut page = head("altbi: ways to choose λ");
+    let _ = writeln!(
+        page,
+        "<header><h1>Ways to choose λ, at equal budget</h1><p>{}</p></header>\n<section>{}</section>\n<main>",
+        escape(about),
+        table(contest)
+    );
+    for figure in &figures {
+        page.push_str(&figure_element(figure));
+    }
+    page.push_str("</main>\n</body></html>\n");
+    let path = folder.join("report.html");
+    write_whole(&path, page.as_bytes())?;
+    Ok(path)
+}
+
+fn csv(contest: &Contest) -> String {
+    let mut text = String::from(
+        "seed,rival,held_out,judged,refit,solves,work,seconds,lambda_min,lambda_max\n",
+    );
+    for standing in &contest.standings {
+        let Standing {
+            rival,
+            seed,
+            held_out,
+            judged,
+            refit,
+            solves,
+            work,
+            seconds,
+            lambda: (least, most),
+            ..
+        } = standing;
+        let _ = writeln!(
+            text,
+            "{seed},{rival},{held_out},{judged},{refit},{solves},{work},{seconds},{least},{most}"
+        );
+    }
+    text
+}
+
+/// "0.87 ± 0.02": a ratio from a difference of logarithms, with its standard error.
+pub fn ratio(difference: Option<crate::metrics::PairedDifference>) -> String {
+    match difference {
+        None => "–".into(),
+        Some(difference) => {
+            let ratio = difference.mean.exp();
+            let error = ratio * difference.standard_error;
+            if error.is_nan() {
+                format!("{ratio:.3}")
+            } else {
+                format!("{ratio:.3} ± {error:.3}")
+            }
+        }
+    }
+}
+
+/// Whether somebody judges.
+fn is_judged(contest: &Contest) -> bool {
+    contest
+        .standings
+        .iter()
+        .all(|standing| !standing.judged.is_nan())
+}
+
+fn table(contest: &Contest) -> String {
+    let judged = is_judged(contest);
+    let mut table = String::from(
+        "<div class=\"wide\"><table class=\"numbers\"><caption>Errors relative to plain updates \
+         stopped early (geometric means ± standard errors), and practical relative to each \
+         rival</caption><tr><th>rival</th><th>held out</th>",
+    );
+    if judged {
+        table.push_str("<th>judged</th><th>after refit</th>");
+    }
+    table.push_str("<th>practical / rival</th><th>p</th><th>solves</th><th>updates</th><th>seconds</th></tr>\n");
+    let deciding: fn(&Standing) -> f64 = if judged {
+        |standing| standing.judged
+    } else {
+        |standing| standing.held_out
+    };
+    for rival in contest.rivals() {
+        let class = if rival == Rival::Practical {
+            " class=\"own\""
+        } else {
+            ""
+        };
+        let to_plain = |measure| ratio(contest.compared(rival, Rival::Plain, measure));
+        let _ = write!(
+            table,
+            "<tr{class}><td>{rival}</td><td>{}</td>",
+            to_plain(|standing| standing.held_out)
+        );
+        if judged {
+            let _ = write!(
+                table,
+                "<td>{}</td><td>{}</td>",
+                to_plain(|standing| standing.judged),
+                to_plain(|standing| standing.refit)
+            );
+        }
+        let against = contest
+            .compared(Rival::Practical, rival, deciding)
+            .filter(|_| rival != Rival::Practical);
+        let class = match against {
+            Some(against) if against.p < 0.05 && against.direction < 0.0 => " class=\"better\"",
+            Some(against) if against.p < 0.05 && against.direction > 0.0 => " class=\"worse\"",
+            _ => "",
+        };
+        let p = against.map_or("–".into(), |against| short(against.p));
+        let mean = |measure| contest.mean(rival, measure).map_or(f64::NAN, |of| of.mean);
+        let _ = writeln!(
+            table,
+            "<td{class}>{}</td><td>{p}</td><td>{:.1}</td><td>{:.0}</td><td>{:.2}</td></tr>",
+            ratio(against),
+            mean(|standing| standing.solves as f64),
+            mean(|standing| standing.work),
+            mean(|standing| standing.seconds),
+        );
+    }
+    table.push_str("</table></div>\n<p class=\"small\">Below 1 is better. Updates: of both factors; one through which a hypergradient goes counts as three. p: two-sided signed ranks of the paired log ratios, not corrected for the number of rivals.</p>\n");
+    table
+}
+
+fn figures(contest: &Contest) -> Vec<Figure> {
+    let mut figures = vec![course(
+        contest,
+        "held_out_by_work",
+        "Held-out error against work",
+        ("updates", |point| point.work, |standing| standing.work),
+        (|point| point.held_out, |standing| standing.held_out),
+    )];
+    if is_judged(contest) {
+        figures.push(course(
+            contest,
+            "judged_by_work",
+            "True error against work",
+            ("updates", |point| point.work, |standing| standing.work),
+            (|point| point.judged, |standing| standing.judged),
+        ));
+        figures.push(course(
+            contest,
+            "judged_by_seconds",
+            "True error against time",
+            (
+                "seconds",
+                |point| point.seconds,
+                |standing| standing.seconds,
+            ),
+            (|point| point.judged, |standing| standing.judged),
+        ));
+    }
+    figures
+}
+
+type OfPoint = fn(&Point) -> f64;
+type OfStanding = fn(&Standing) -> f64;
+
+/// Error, relative to plain, of the best so far against what it took.
+fn course(
+    contest: &Contest,
+    name: &str,
+    title: &str,
+    (unit, at, total): (&str, OfPoint, OfStanding),
+    (error, last): (OfPoint, OfStanding),
+) -> Figure {
+    const PLACES: usize = 60;
+    let mut chart = Chart::new(unit, "error relative to plain", Scale::Linear).sized(900, 420);
+    let plain = |seed: u64| {
+        let of_plain = contest.of(Rival::Plain).find(|plain| plain.seed == seed);
+        of_plain.map_or(f64::NAN, last)
+    };
+    let end = contest.standings.iter().map(total).fold(0.0, f64::max);
+    for rival in contest.rivals() {
+        let standings: Vec<&Standing> = contest.of(rival).collect();
+        if rival == Rival::Practical || rival.searches() {
+            // Where all have something to show, the mean of what they show.
+            let shown = |place: f64, standing: &Standing| {
+                let points = standing.points.iter().filter(|point| at(point) <= place);
+                points
+                    .last()
+                    .map(|point| (error(point) / plain(standing.seed)).ln())
+            };
+            let points = (1..=PLACES).filter_map(|step| {
+                let place = end * step as f64 / PLACES as f64;
+                let logs: Option<Vec<f64>> = standings
+                    .iter()
+                    .map(|standing| shown(place, standing))
+                    .collect();
+                let logs = logs.filter(|logs| logs.iter().all(|log| log.is_finite()))?;
+                Some((place, (logs.iter().sum::<f64>() / logs.len() as f64).exp()))
+            });
+            // What begins far above everything would flatten the rest.
+            let points = points.filter(|(_, ratio)| *ratio < 1.5).collect();
+            chart = chart.with(Series::line(rival.name(), points));
+        } else {
+            let logs = standings
+                .iter()
+                .map(|standing| (last(standing) / plain(standing.seed)).ln());
+            let ratio = (logs.sum::<f64>() / standings.len() as f64).exp();
+            let place = standings
+                .iter()
+                .map(|standing| total(standing))
+                .sum::<f64>()
+                / standings.len() as f64;
+            if ratio.is_finite() && ratio < 1.5 {
+                chart = chart.with(Series::points(rival.name(), vec![(place, ratio)]));
+            }
+        }
+    }
+    Figure {
+        name: name.into(),
+        title: title.into(),
+        caption: "Geometric means over the runs, relative to plain updates stopped early: lines \
+                  for searches, the best so far by held-out error; points for rules that give one \
+                  answer. What is above 1.5 is not shown."
+            .into(),
+        svg: chart.svg(),
+        wide: true,
+    }
+}

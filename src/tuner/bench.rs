@@ -1,0 +1,316 @@
+//! Solves with λ kept, on the books.
+
+use ndarray::Array2;
+
+use super::ledger::{Ledger, Point};
+use super::{DIAL, Rival, Task};
+use crate::config::{AltBiConfig, Method, Selection};
+use crate::criterion::HeldOut;
+use crate::error::Result;
+use crate::factors::{Factors, GivenFactors};
+use crate::lambda::{LambdaStart, Layout, Scope, Units};
+use crate::practical;
+use crate::problem::Problem;
+use crate::solver::{Solver, State};
+
+/// Updates between two looks at the held-out error.
+const STRIDE: usize = 5;
+/// Updates that one solve may take.
+const LONGEST: usize = 500;
+/// Updates on all entries after the choice.
+const REFIT: usize = 20;
+
+/// What a solve came to.
+#[derive(Debug, Clone)]
+pub(crate) struct Solved {
+    /// The dials, one for each penalty (or weight); `None` for absolute weights.
+    pub(crate) dials: Vec<f64>,
+    /// λ of the best iterate.
+    pub(crate) lambda: Array2<f64>,
+    /// E of the best iterate.
+    pub(crate) outer_error: f64,
+    /// D of the best iterate.
+    pub(crate) divergence: f64,
+    /// Σ λ r of the best iterate.
+    pub(crate) penalty: f64,
+    /// The best iterate.
+    pub(crate) factors: Factors,
+}
+
+/// What a rival decided for.
+#[derive(Debug, Clone)]
+pub(crate) struct Answer {
+    pub(crate) rival: Rival,
+    pub(crate) outer_error: f64,
+    pub(crate) factors: Factors,
+    /// After a few updates on all entries.
+    pub(crate) refit: Factors,
+    pub(crate) lambda: Array2<f64>,
+    pub(crate) solves: usize,
+    pub(crate) work: f64,
+    pub(crate) seconds: f64,
+    pub(crate) points: Vec<Point>,
+}
+
+/// A task with its start, and the books of one rival.
+pub(crate) struct Bench<'a> {
+    pub(crate) task: &'a Task,
+    pub(crate) ledger: Ledger,
+    config: AltBiConfig,
+    layout: Layout,
+    start: Factors,
+    solves: usize,
+}
+
+impl<'a> Bench<'a> {
+    /// With so many updates to spend; `scope` is what the dials belong to.
+    pub(crate) fn new(task: &'a Task, scope: Scope, budget: f64) -> Result<Self> {
+        let config = practical::settings(task.rank, task.divergence.as_ref())
+            .with_seed(task.seed)
+            .with_method(Method::Frozen)
+            .with_scope(scope)
+            .with_bunch(STRIDE)
+            .with_lambda_min(0.0)
+            .with_threads(1)
+            .with_select(Selection::Best);
+        // The plain start is everybody's, so the books are charged for it.
+        let mut bench = Self {
+            task,
+            ledger: Ledger::new(budget),
+            layout: Layout::default(),
+            start: Factors {
+                w: Array2::zeros((0, 0)),
+                h: Array2::zeros((0, 0)),
+            },
+            solves: 0,
+            config,
+        };
+        let warm = bench.solver(bench.config.clone());
+        bench.layout = warm.layout_of(&task.split);
+        bench.start = warm.init(&task.split)?.factors;
+        let work = bench.config.warm_up as f64;
+        let start = bench.start.clone();
+        bench.ledger.book(task, work, f64::INFINITY, &start);
+        bench.config.warm_up = 0;
+        Ok(bench)
+    }
+
+    fn solver(&self, config: AltBiConfig) -> Solver {
+        Solver::penalizing(
+            config,
+            self.task.divergence.clone(),
+            self.task.terms.clone(),
+        )
+        .with_criterion(HeldOut)
+    }
+
+    /// How many numbers there are to choose.
+    pub(crate) fn dials(&self) -> usize {
+        self.layout.len()
+    }
+
+    /// From these dials.
+    pub(crate) fn solve(
+        &mut self,
+        dials: &[f64],
+        from: Option<&Factors>,
+    ) -> Result<Option<Solved>> {
+        let weights = dials.iter().map(|dial| dial.clamp(DIAL.0, DIAL.1).exp());
+        let lambda = Array2::from_shape_vec((dials.len(), 1), weights.collect());
+        let lambda = lambda.expect("a column of dials");
+        let config = self.config.clone();
+        self.solve_with(config, dials.to_vec(), Some(lambda), from, |_, _| {})
+    }
+
+    /// The same dial for all.
+    pub(crate) fn solve_alike(
+        &mut self,
+        dial: f64,
+        from: Option<&Factors>,
+    ) -> Result<Option<Solved>> {
+        self.solve(&vec![dial; self.dials()], from)
+    }
+
+    /// Without penalty.
+    pub(crate) fn solve_plain(&mut self) -> Result<Option<Solved>> {
+        let mut config = self.config.clone().with_method(Method::MuT);
+        config.lambda = LambdaStart::Auto;
+        self.solve_with(config, Vec::new(), None, None, |_, _| {})
+    }
+
+    /// With the same absolute λ everywhere.
+    pub(crate) fn solve_absolute(&mut self, lambda: f64) -> Result<Option<Solved>> {
+        let config = self.config.clone().with_units(Units::Absolute);
+        let weights = Array2::from_elem((self.dials(), 1), lambda);
+        self.solve_with(config, Vec::new(), Some(weights), None, |_, _| {})
+    }
+
+    /// With weights that change along the run: `schedule` sees λ and the updates done.
+    pub(crate) fn solve_scheduled(
+        &mut self,
+        dial: f64,
+        schedule: impl Fn(&mut Array2<f64>, usize),
+    ) -> Result<Option<Solved>> {
+        let weights = Array2::from_elem((self.dials(), 1), dial.exp());
+        let config = self.config.clone();
+        self.solve_with(config, Vec::new(), Some(weights), None, schedule)
+    }
+
+    /// To the last update, wherever the held-out error goes.
+    pub(crate) fn solve_to_the_end(&mut self) -> Result<Option<Solved>> {
+        let mut config = self.config.clone().with_method(Method::MuT);
+        config.lambda = LambdaStart::Auto;
+        let solver = self.solver(config).with_factors(self.start());
+        let mut state = solver.init(&self.task.split)?;
+        for _ in 0..LONGEST / STRIDE {
+            state = self.advance(&solver, &state)?;
+        }
+        self.solves += 1;
+        let dials = Vec::new();
+        Ok(Some(solved(
+            dials,
+            &state.lambda,
+            &state.factors,
+            &state.record,
+        )))
+    }
+
+    fn start(&self) -> GivenFactors {
+        GivenFactors {
+            w: Some(self.start.w.clone()),
+            h: Some(self.start.h.clone()),
+        }
+    }
+
+    fn advance(&mut self, solver: &Solver, state: &State) -> Result<State> {
+        let next = solver.step(&self.task.split, state)?;
+        let error = next.record.outer_error;
+        self.ledger
+            .book(self.task, STRIDE as f64, error, &next.factors);
+        Ok(next)
+    }
+
+    /// One solve until the held-out error has stopped falling or the budget is spent;
+    /// `None` if it was spent before.
+    fn solve_with(
+        &mut self,
+        config: AltBiConfig,
+        dials: Vec<f64>,
+        lambda: Option<Array2<f64>>,
+        from: Option<&Factors>,
+        schedule: impl Fn(&mut Array2<f64>, usize),
+    ) -> Result<Option<Solved>> {
+        if self.ledger.is_spent() {
+            return Ok(None);
+        }
+        let given = match from {
+            Some(factors) => GivenFactors {
+                w: Some(factors.w.clone()),
+                h: Some(factors.h.clone()),
+            },
+            None => self.start(),
+        };
+        let mut solver = self.solver(config).with_factors(given);
+        if let Some(lambda) = lambda {
+            solver = solver.with_lambda(lambda);
+        }
+        let mut state = solver.init(&self.task.split)?;
+        self.solves += 1;
+        let mut updates = 0;
+        while updates < LONGEST && !self.ledger.is_spent() {
+            state = self.advance(&solver, &state)?;
+            updates += STRIDE;
+            schedule(&mut state.lambda, updates);
+            let best = state.best.as_ref().map_or(0, |best| best.record.iteration);
+            if (state.iteration - best) * STRIDE > practical::PATIENCE {
+                break;
+            }
+        }
+        let best = state.best.as_ref().expect("the best iterate is kept");
+        Ok(Some(solved(
+            dials,
+            &best.lambda,
+            &best.factors,
+            &best.record,
+        )))
+    }
+
+    /// Closes the books: what the rival decided for, and a refit of it.
+    pub(crate) fn answer(self, rival: Rival, chosen: Option<Solved>) -> Result<Answer> {
+        let chosen = match chosen {
+            Some(chosen) => chosen,
+            None => {
+                let (outer_error, factors) = self.ledger.best().expect("a solve was made").clone();
+                Solved {
+                    dials: Vec::new(),
+                    lambda: Array2::zeros((self.dials(), 1)),
+                    outer_error,
+                    divergence: f64::NAN,
+                    penalty: f64::NAN,
+                    factors,
+                }
+            }
+        };
+        let absolute = rival == Rival::Fixed;
+        let refit = self.refit(&self.task.full, &chosen, absolute)?;
+        Ok(Answer {
+            rival,
+            outer_error: chosen.outer_error,
+            factors: chosen.factors,
+            refit,
+            lambda: chosen.lambda,
+            solves: self.solves,
+            work: self.ledger.work(),
+            seconds: self.ledger.seconds(),
+            points: self.ledger.points,
+        })
+    }
+
+    fn refit(&self, full: &Problem, chosen: &Solved, absolute: bool) -> Result<Factors> {
+        let mut config = self
+            .config
+            .clone()
+            .with_bunch(1)
+            .with_max_iterations(REFIT)
+            .with_select(Selection::Last);
+        if absolute {
+            config.units = Units::Absolute;
+        }
+        let factors = &chosen.factors;
+        let mut solver = Solver::penalizing(
+            config,
+            self.task.divergence.clone(),
+            self.task.terms.clone(),
+        )
+        .with_lambda(chosen.lambda.clone())
+        .with_factors(GivenFactors {
+            w: Some(factors.w.clone()),
+            h: Some(factors.h.clone()),
+        });
+        Ok(solver.run(full)?.factors())
+    }
+}
+
+fn solved(
+    dials: Vec<f64>,
+    lambda: &Array2<f64>,
+    factors: &Factors,
+    record: &crate::solver::Record,
+) -> Solved {
+    Solved {
+        dials,
+        lambda: lambda.clone(),
+        outer_error: record.outer_error,
+        divergence: record.divergence,
+        penalty: record.objective - record.divergence,
+        factors: factors.clone(),
+    }
+}
+
+/// The better of two solves.
+pub(crate) fn better(best: Option<Solved>, new: Solved) -> Option<Solved> {
+    match best {
+        Some(best) if best.outer_error <= new.outer_error => Some(best),
+        _ => Some(new),
+    }
+}

@@ -1,0 +1,172 @@
+//! All rivals on many tasks, and what their answers amount to.
+
+use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
+
+use super::bench::Answer;
+use super::{
+    Bench, Point, Rival, Task, covariance, discrepancy, exponential, genetic, grid, hypergradient,
+    l_curve, parzen, path, random, single,
+};
+use crate::error::{Error, Result};
+use crate::lambda::Scope;
+use crate::metrics::{PairedDifference, Spread};
+
+/// One rival on one task.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Standing {
+    /// Who.
+    pub rival: Rival,
+    /// The seed of the task.
+    pub seed: u64,
+    /// The held-out error of the answer, per entry.
+    pub held_out: f64,
+    /// The judge's error of the answer, per entry.
+    pub judged: f64,
+    /// The judge's error after a few updates on all entries.
+    pub refit: f64,
+    /// Solves begun.
+    pub solves: usize,
+    /// Updates made.
+    pub work: f64,
+    /// Seconds they took.
+    pub seconds: f64,
+    /// The smallest and the largest λ of the answer.
+    pub lambda: (f64, f64),
+    /// How the search went.
+    pub points: Vec<Point>,
+}
+
+/// The standings of all rivals on all tasks.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct Contest {
+    /// Task after task, rival after rival.
+    pub standings: Vec<Standing>,
+}
+
+/// Which number of a standing is looked at.
+pub type Measure = fn(&Standing) -> f64;
+
+impl Contest {
+    /// The rivals that took part, in order.
+    pub fn rivals(&self) -> Vec<Rival> {
+        let mut rivals = Vec::new();
+        for standing in &self.standings {
+            if !rivals.contains(&standing.rival) {
+                rivals.push(standing.rival);
+            }
+        }
+        rivals
+    }
+
+    /// Of one rival, by seed.
+    pub fn of(&self, rival: Rival) -> impl Iterator<Item = &Standing> {
+        self.standings
+            .iter()
+            .filter(move |standing| standing.rival == rival)
+    }
+
+    /// The paired differences of log errors between two rivals: below 0 where the first
+    /// does better. `None` where an error is not known.
+    pub fn compared(
+        &self,
+        first: Rival,
+        second: Rival,
+        measure: Measure,
+    ) -> Option<PairedDifference> {
+        let differences: Vec<f64> = self
+            .of(first)
+            .filter_map(|a| {
+                let b = self.of(second).find(|b| b.seed == a.seed)?;
+                let tiny = f64::MIN_POSITIVE;
+                Some(measure(a).max(tiny).ln() - measure(b).max(tiny).ln())
+            })
+            .collect();
+        // (`max` would have taken a NaN for the other number.)
+        let known = |rival| self.of(rival).all(|standing| !measure(standing).is_nan());
+        (known(first) && known(second)).then(|| PairedDifference::of(&differences))?
+    }
+
+    /// The mean of some number of a rival.
+    pub fn mean(&self, rival: Rival, measure: Measure) -> Option<Spread> {
+        Spread::of(&self.of(rival).map(measure).collect::<Vec<_>>())
+    }
+}
+
+/// Runs the rivals on every task, on as many threads as the current pool has. The first
+/// is always `practical`, whose work is the budget of the others, unless one is given.
+/// `scope` is what a weight of `practical` belongs to, `dials` what a dial of the others
+/// does. `done` is told of each answer.
+///
+/// # Errors
+/// What a solve refuses.
+pub fn contest(
+    tasks: &[Task],
+    rivals: &[Rival],
+    scope: Scope,
+    dials: Scope,
+    budget: Option<f64>,
+    done: &(dyn Fn(&Standing) -> bool + Sync),
+) -> Result<Contest> {
+    if matches!(dials, Scope::Row | Scope::Entry | Scope::Hierarchical(_)) {
+        return Err(Error::ScopeUnsupported {
+            scope: dials.name(),
+            reason: "a search has a dial for each penalty (shared) or component (component)".into(),
+        });
+    }
+    let standings = tasks.par_iter().map(|task| {
+        let first = hypergradient::run(task, scope)?;
+        let budget = budget.unwrap_or(first.work);
+        let mut standings = Vec::new();
+        let mut stand = |answer: Answer| {
+            let standing = standing(task, answer);
+            let go_on = done(&standing);
+            standings.push(standing);
+            go_on
+        };
+        let mut go_on = stand(first);
+        for rival in rivals {
+            if !go_on || *rival == Rival::Practical {
+                continue;
+            }
+            let bench = Bench::new(task, dials, budget)?;
+            go_on = stand(match rival {
+                Rival::Practical => unreachable!("it was first"),
+                Rival::Plain | Rival::None | Rival::Fixed => single::run(*rival, bench)?,
+                Rival::Exponential => exponential::run(bench)?,
+                Rival::Grid => grid::run(bench)?,
+                Rival::Path => path::run(bench)?,
+                Rival::Random => random::run(bench)?,
+                Rival::Tpe => parzen::run(bench)?,
+                Rival::CmaEs => covariance::run(bench)?,
+                Rival::Genetic => genetic::run(bench)?,
+                Rival::LCurve => l_curve::run(bench)?,
+                Rival::Discrepancy => discrepancy::run(bench)?,
+            });
+        }
+        Ok(standings)
+    });
+    let standings: Vec<Vec<Standing>> = standings.collect::<Result<_>>()?;
+    Ok(Contest {
+        standings: standings.into_iter().flatten().collect(),
+    })
+}
+
+fn standing(task: &Task, answer: Answer) -> Standing {
+    let weights = answer.lambda.iter().copied();
+    let lambda = weights.fold((f64::INFINITY, 0.0), |(least, most), weight| {
+        (f64::min(least, weight), f64::max(most, weight))
+    });
+    Standing {
+        rival: answer.rival,
+        seed: task.seed,
+        held_out: answer.outer_error / task.held_out_weight(),
+        judged: task.judged(&answer.factors),
+        refit: task.judged(&answer.refit),
+        solves: answer.solves,
+        work: answer.work,
+        seconds: answer.seconds,
+        lambda,
+        points: answer.points,
+    }
+}

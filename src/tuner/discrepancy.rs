@@ -1,0 +1,33 @@
+//! The discrepancy principle: the strongest λ whose fit is no worse than the noise.
+//!
+//! How large the noise is must be known. For counts and KL theory says that D is about ½
+//! per entry; in general it is taken to be what a plain solve, stopped early, leaves on
+//! the held-out entries.
+
+use super::bench::{Answer, Solved};
+use super::{Bench, DIAL, Rival};
+use crate::error::Result;
+
+/// Halvings of the interval.
+const STEPS: usize = 8;
+
+pub(super) fn run(mut bench: Bench<'_>) -> Result<Answer> {
+    let plain = bench.solve_plain()?;
+    let noise = plain.as_ref().map_or(0.0, |plain| plain.outer_error);
+    let most = noise / bench.task.held_out_weight() * bench.task.training_weight();
+    let (mut weak, mut strong) = DIAL;
+    let mut chosen: Option<Solved> = None;
+    for _ in 0..STEPS {
+        let dial = (weak + strong) / 2.0;
+        let Some(solved) = bench.solve_alike(dial, None)? else {
+            break;
+        };
+        if solved.divergence <= most {
+            weak = dial;
+            chosen = Some(solved);
+        } else {
+            strong = dial;
+        }
+    }
+    bench.answer(Rival::Discrepancy, chosen.or(plain))
+}

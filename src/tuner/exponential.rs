@@ -1,0 +1,18 @@
+//! The exponential rule: λ_k = λ₀ e^(−τk), k the number of updates. Strong at first, then
+//! gone; no search, one solve.
+
+use super::bench::Answer;
+use super::{Bench, Rival};
+use crate::error::Result;
+
+/// log λ₀, in relative units: as strong as the fit.
+const START: f64 = 0.0;
+/// τ: λ falls to a hundredth within a hundred updates.
+const DECAY: f64 = 0.046;
+
+pub(super) fn run(mut bench: Bench<'_>) -> Result<Answer> {
+    let solved = bench.solve_scheduled(START, |lambda, updates| {
+        lambda.fill((START - DECAY * updates as f64).exp());
+    })?;
+    bench.answer(Rival::Exponential, solved)
+}

@@ -1,0 +1,63 @@
+//! Hypergradients: the preset practical, on the books.
+
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+
+use super::bench::Answer;
+use super::ledger::Ledger;
+use super::{Rival, Task};
+use crate::error::Result;
+use crate::lambda::Scope;
+use crate::practical::{Practical, Stage, WARM_START};
+use crate::solver::{Observer, Record, Signal, State};
+
+/// What an update costs through which a hypergradient goes: itself, and its transposed
+/// derivative at twice the price.
+const PRICE_OF_DERIVATIVES: f64 = 3.0;
+
+pub(super) fn run(task: &Task, scope: Scope) -> Result<Answer> {
+    let mut practical = Practical::new(task.rank, task.divergence.clone(), task.terms.clone());
+    practical.config = practical
+        .config
+        .with_seed(task.seed)
+        .with_scope(scope)
+        .with_threads(1);
+    let (length, warm_up) = (practical.config.bunch, practical.config.warm_up);
+    let ledger = Arc::new(Mutex::new(Ledger::new(f64::INFINITY)));
+    let mut observers = |stage: Stage| -> Vec<Box<dyn Observer>> {
+        let (at_start, each) = match stage {
+            Stage::Plain => (0.0, 1.0),
+            Stage::Tuned => (warm_up as f64, length as f64 * PRICE_OF_DERIVATIVES),
+            Stage::SolvedAgain => (WARM_START as f64, 1.0),
+            // Everybody's answer is refitted, on nobody's books.
+            Stage::Refit => return Vec::new(),
+        };
+        let (ledger, task) = (ledger.clone(), task.clone());
+        vec![Box::new(move |record: &Record, state: &State| {
+            let work = if record.iteration == 0 {
+                at_start
+            } else {
+                each
+            };
+            ledger
+                .lock()
+                .book(&task, work, record.outer_error, &state.factors);
+            Signal::Continue
+        })]
+    };
+    let result = practical.watched(&task.split, &task.full, None, &mut observers)?;
+    let result = result.expect("nobody interrupts");
+    let ledger = ledger.lock();
+    Ok(Answer {
+        rival: Rival::Practical,
+        outer_error: result.outcome.outer_error,
+        lambda: result.outcome.lambda.clone(),
+        refit: result.outcome.factors(),
+        factors: result.before_refit,
+        solves: 3,
+        work: ledger.work(),
+        seconds: ledger.seconds(),
+        points: ledger.points.clone(),
+    })
+}

@@ -1,0 +1,86 @@
+//! What was spent, and what it bought.
+
+use std::time::Instant;
+
+use serde::{Deserialize, Serialize};
+
+use super::Task;
+use crate::factors::Factors;
+
+/// The best so far at some point of a search.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Point {
+    /// Updates of both factors so far; one through which a hypergradient goes counts as
+    /// three.
+    pub work: f64,
+    /// Seconds so far.
+    pub seconds: f64,
+    /// The lowest held-out error so far, per entry.
+    pub held_out: f64,
+    /// The judge's error of the same factors, per entry.
+    pub judged: f64,
+}
+
+/// The books of one rival.
+#[derive(Debug)]
+pub(crate) struct Ledger {
+    budget: f64,
+    work: f64,
+    seconds: f64,
+    clock: Instant,
+    best: Option<(f64, Factors)>,
+    /// One point for each improvement.
+    pub(crate) points: Vec<Point>,
+}
+
+impl Ledger {
+    pub(crate) fn new(budget: f64) -> Self {
+        Self {
+            budget,
+            work: 0.0,
+            seconds: 0.0,
+            clock: Instant::now(),
+            best: None,
+            points: Vec::new(),
+        }
+    }
+
+    pub(crate) fn work(&self) -> f64 {
+        self.work
+    }
+
+    pub(crate) fn seconds(&self) -> f64 {
+        self.seconds
+    }
+
+    pub(crate) fn is_spent(&self) -> bool {
+        self.work >= self.budget
+    }
+
+    /// What is left.
+    pub(crate) fn left(&self) -> f64 {
+        (self.budget - self.work).max(0.0)
+    }
+
+    /// The factors with the lowest held-out error.
+    pub(crate) fn best(&self) -> Option<&(f64, Factors)> {
+        self.best.as_ref()
+    }
+
+    /// Books some updates and what they led to. The judge's time is not booked.
+    pub(crate) fn book(&mut self, task: &Task, work: f64, outer_error: f64, factors: &Factors) {
+        self.seconds += self.clock.elapsed().as_secs_f64();
+        self.work += work;
+        let better = |(best, _): &(f64, Factors)| outer_error < *best;
+        if outer_error.is_finite() && self.best.as_ref().is_none_or(better) {
+            self.points.push(Point {
+                work: self.work,
+                seconds: self.seconds,
+                held_out: outer_error / task.held_out_weight(),
+                judged: task.judged(factors),
+            });
+            self.best = Some((outer_error, factors.clone()));
+        }
+        self.clock = Instant::now();
+    }
+}

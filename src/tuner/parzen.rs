@@ -1,0 +1,36 @@
+//! Tree-structured Parzen estimators (crate tpe), one for each dial.
+
+use tpe::{TpeOptimizer, parzen_estimator, range};
+
+use super::bench::{Answer, better};
+use super::random::generator;
+use super::{Bench, DIAL, Rival};
+use crate::error::Result;
+
+pub(super) fn run(mut bench: Bench<'_>) -> Result<Answer> {
+    let mut generator = generator(bench.task.seed);
+    let interval = range(DIAL.0, DIAL.1).expect("a proper interval");
+    let estimators = (0..bench.dials()).map(|_| TpeOptimizer::new(parzen_estimator(), interval));
+    let mut estimators: Vec<_> = estimators.collect();
+    let mut best = None;
+    loop {
+        let asked = estimators
+            .iter_mut()
+            .map(|estimator| estimator.ask(&mut generator));
+        let dials: Vec<f64> = asked
+            .map(|dial| dial.expect("an estimate over an interval"))
+            .collect();
+        let Some(solved) = bench.solve(&dials, None)? else {
+            break;
+        };
+        for (estimator, dial) in estimators.iter_mut().zip(&dials) {
+            // A number that is not one would only be refused.
+            if solved.outer_error.is_finite() {
+                let told = estimator.tell(*dial, solved.outer_error);
+                told.expect("a dial that was asked for");
+            }
+        }
+        best = better(best, solved);
+    }
+    bench.answer(Rival::Tpe, best)
+}

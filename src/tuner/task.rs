@@ -1,0 +1,141 @@
+//! What all rivals work on.
+
+use std::sync::Arc;
+
+use ndarray::Array2;
+
+use crate::data::{Benchmark, Noise};
+use crate::divergence::Divergence;
+use crate::error::Result;
+use crate::factors::{Factors, Side};
+use crate::numerics::{Precision, to_host};
+use crate::penalty::PenaltyTerm;
+use crate::problem::Problem;
+
+/// Who says how good a pair of factors is, in the end.
+#[derive(Debug, Clone)]
+pub enum Judge {
+    /// Nobody: only the held-out error is known.
+    Nobody,
+    /// The matrix without noise.
+    Truth(Array2<f64>),
+    /// Entries that nobody saw, by their weights.
+    Test(Array2<f64>),
+}
+
+/// A matrix, what is held out of it, and what is asked of its factors.
+#[derive(Clone)]
+pub struct Task {
+    /// Without the held-out entries (which it knows as such).
+    pub split: Problem,
+    /// With them.
+    pub full: Problem,
+    /// Who judges.
+    pub judge: Judge,
+    /// r.
+    pub rank: usize,
+    /// D.
+    pub divergence: Arc<dyn Divergence>,
+    /// The penalties, all tuned.
+    pub terms: Vec<(Side, PenaltyTerm)>,
+    /// Of the start, and of rivals that draw.
+    pub seed: u64,
+}
+
+impl Task {
+    /// A matrix with some of its entries held out, and where `test` is not 0 others kept
+    /// for the judge.
+    ///
+    /// # Errors
+    /// As [`Problem::speckled`].
+    pub fn of_data(
+        problem: Problem,
+        held_out: f64,
+        test: f64,
+        rank: usize,
+        divergence: Arc<dyn Divergence>,
+        terms: Vec<(Side, PenaltyTerm)>,
+        seed: u64,
+    ) -> Result<Self> {
+        let (full, judge) = if test > 0.0 {
+            // Another choice than the one of the held-out entries.
+            let tested = problem.clone().speckled(test, seed ^ 0x7465_7374)?;
+            let unseen = tested.held_out_weights().expect("they were taken").clone();
+            let mask = tested.mask().cloned();
+            let seen = Problem::owning(problem.x().clone(), mask, problem.precision())?;
+            (seen, Judge::Test(unseen))
+        } else {
+            (problem, Judge::Nobody)
+        };
+        Ok(Self {
+            split: full.clone().speckled(held_out, seed)?,
+            full,
+            judge,
+            rank,
+            divergence,
+            terms,
+            seed,
+        })
+    }
+
+    /// A benchmark with noise; its truth judges.
+    ///
+    /// # Errors
+    /// As [`Problem::speckled`].
+    pub fn of_benchmark(
+        clean: &Benchmark,
+        noise: Noise,
+        held_out: f64,
+        rank: usize,
+        divergence: Arc<dyn Divergence>,
+        terms: Vec<(Side, PenaltyTerm)>,
+        seed: u64,
+    ) -> Result<Self> {
+        let noisy = noise.on(clean, seed);
+        let problem = Problem::new(&noisy.x, Precision::F64)?;
+        let mut task = Self::of_data(problem, held_out, 0.0, rank, divergence, terms, seed)?;
+        task.judge = Judge::Truth(noisy.w.dot(&noisy.h));
+        Ok(task)
+    }
+
+    /// The judge's error of factors: the divergence of the truth, or of the test entries,
+    /// from WH, per entry. NaN where nobody judges.
+    pub fn judged(&self, factors: &Factors) -> f64 {
+        let y = factors.w.dot(&factors.h);
+        let floor = self.divergence.floor(self.full.precision());
+        let y = y.mapv(|y| y.max(floor));
+        let (x, weights) = match &self.judge {
+            Judge::Nobody => return f64::NAN,
+            Judge::Truth(truth) => (truth, None),
+            Judge::Test(weights) => (self.full.x(), Some(weights)),
+        };
+        let values = self
+            .divergence
+            .value(&self.full.state(x), &self.full.state(&y));
+        let values = to_host(&values);
+        match weights {
+            None => values.iter().sum::<f64>() / values.len() as f64,
+            Some(weights) => {
+                let weighted = values.iter().zip(weights);
+                // (What is missing need not be a number that a divergence can measure.)
+                let weighted = weighted.filter(|(_, weight)| **weight > 0.0);
+                weighted.map(|(value, weight)| value * weight).sum::<f64>() / weights.sum()
+            }
+        }
+    }
+
+    /// The weight of the held-out entries.
+    pub fn held_out_weight(&self) -> f64 {
+        self.split
+            .held_out_weights()
+            .map_or(0.0, |weights| weights.sum())
+    }
+
+    /// The weight of the entries that are fitted.
+    pub fn training_weight(&self) -> f64 {
+        let [n, m] = self.split.shape();
+        self.split
+            .mask()
+            .map_or((n * m) as f64, |weights| weights.sum())
+    }
+}
