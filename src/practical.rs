@@ -38,7 +38,7 @@ use serde::{Deserialize, Serialize};
 use crate::config::{AltBiConfig, BunchOver, Exponent, Method, Normalization, Selection};
 use crate::criterion::{HeldOut, Training};
 use crate::divergence::Divergence;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::factors::{Factors, GivenFactors, Side};
 use crate::hypergradient::Mode;
 use crate::lambda::{LambdaStart, LambdaStep, Scope, Units};
@@ -191,8 +191,15 @@ impl Practical {
             tuned = tuned.with_lambda(lambda.clone());
         }
         let tuned = match checkpoint {
-            Some(checkpoint) => tuned.into_resumed(split, checkpoint)?,
-            None => tuned.into_run(split)?,
+            Some(checkpoint) => tuned.into_resumed(split, checkpoint),
+            None => tuned.into_run(split),
+        };
+        // A blow-up ends the tuning, not the procedure: what came before it is a candidate.
+        let tuned = match tuned {
+            Err(Error::NotFinite {
+                last: Some(last), ..
+            }) => *last,
+            other => other?,
         };
         if tuned.stop_reason == StopReason::Interrupted {
             return Ok(Err(Box::new(tuned)));
@@ -303,7 +310,7 @@ pub fn settings(rank: usize, divergence: &dyn Divergence) -> AltBiConfig {
         } else {
             Exponent::One
         })
-        .with_scope(Scope::Hierarchical(0.5))
+        .with_scope(Scope::Hierarchical(1.0))
         .with_units(Units::Relative)
         .with_lambda_step(LambdaStep::Adam(0.3))
         .with_lambda_min((-9.0f64).exp())
@@ -343,7 +350,12 @@ pub(crate) fn patient(solver: Solver) -> Patient {
 impl Patient {
     /// Runs it; `None` if another observer ended the run.
     pub(crate) fn run(self, problem: &Problem) -> Result<Option<Outcome>> {
-        let outcome = self.solver.into_run(problem)?;
+        let outcome = match self.solver.into_run(problem) {
+            Err(Error::NotFinite {
+                last: Some(last), ..
+            }) => return Ok(Some(*last)),
+            other => other?,
+        };
         let by_itself = self.gave_up.load(Ordering::SeqCst);
         Ok(if by_itself {
             Some(outcome)

@@ -49,7 +49,7 @@ pub struct CompareArguments {
     #[command(flatten)]
     penalties: PenaltyArguments,
     /// What each λ of practical belongs to
-    #[arg(long, value_name = "SCOPE", default_value = "hierarchical:0.5", value_parser = Scope::by_name)]
+    #[arg(long, value_name = "SCOPE", default_value = "hierarchical:1", value_parser = Scope::by_name)]
     lambda_scope: Scope,
     /// What the rivals choose: one number for each penalty (shared) or for each of its
     /// components

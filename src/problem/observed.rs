@@ -27,6 +27,14 @@ impl Observed {
         }
     }
 
+    /// Entries times their weights.
+    pub(crate) fn masked(&self, entries: Tensor<2>) -> Tensor<2> {
+        match &self.mask {
+            Some(mask) => entries * mask.clone(),
+            None => entries,
+        }
+    }
+
     /// A block of rows.
     pub(crate) fn rows(&self, rows: Range<usize>) -> Self {
         let columns = self.x.dims()[1];

@@ -6,7 +6,7 @@ use super::ledger::{Ledger, Point};
 use super::{DIAL, Rival, Task};
 use crate::config::{AltBiConfig, Method, Selection};
 use crate::criterion::HeldOut;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::factors::{Factors, GivenFactors};
 use crate::lambda::{LambdaStart, Layout, Scope, Units};
 use crate::practical;
@@ -163,7 +163,10 @@ impl<'a> Bench<'a> {
         let solver = self.solver(config).with_factors(self.start());
         let mut state = solver.init(&self.task.split)?;
         for _ in 0..LONGEST / STRIDE {
-            state = self.advance(&solver, &state)?;
+            state = match self.advance(&solver, &state) {
+                Err(Error::NotFinite { .. }) => break,
+                other => other?,
+            };
         }
         self.solves += 1;
         let dials = Vec::new();
@@ -218,7 +221,11 @@ impl<'a> Bench<'a> {
         self.solves += 1;
         let mut updates = 0;
         while updates < LONGEST && !self.ledger.is_spent() {
-            state = self.advance(&solver, &state)?;
+            state = match self.advance(&solver, &state) {
+                // What blew up has come to its end; the best iterate stays.
+                Err(Error::NotFinite { .. }) => break,
+                other => other?,
+            };
             updates += STRIDE;
             schedule(&mut state.lambda, updates);
             let best = state.best.as_ref().map_or(0, |best| best.record.iteration);
@@ -226,7 +233,10 @@ impl<'a> Bench<'a> {
                 break;
             }
         }
-        let best = state.best.as_ref().expect("the best iterate is kept");
+        let Some(best) = &state.best else {
+            let (lambda, factors) = (&state.lambda, &state.factors);
+            return Ok(Some(solved(dials, lambda, factors, &state.record)));
+        };
         Ok(Some(solved(
             dials,
             &best.lambda,

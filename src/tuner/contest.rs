@@ -21,7 +21,7 @@ pub struct Standing {
     pub seed: u64,
     /// The held-out error of the answer, per entry.
     pub held_out: f64,
-    /// The judge's error of the answer, per entry.
+    /// The judge's error of the answer ([`Task::judged`]).
     pub judged: f64,
     /// The judge's error after a few updates on all entries.
     pub refit: f64,

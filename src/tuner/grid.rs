@@ -5,7 +5,7 @@ use super::{Bench, DIAL, Rival};
 use crate::error::Result;
 
 /// Updates that a solve takes, as far as planning the grid goes.
-const TYPICAL_SOLVE: f64 = 200.0;
+const TYPICAL_SOLVE: f64 = 120.0;
 
 pub(super) fn run(mut bench: Bench<'_>) -> Result<Answer> {
     let dials = bench.dials();

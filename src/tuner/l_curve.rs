@@ -38,9 +38,9 @@ fn corner(points: &[(f64, f64)]) -> Option<usize> {
         let area = (bx - ax) * (cy - ay) - (by - ay) * (cx - ax);
         let side = |x: f64, y: f64| x.hypot(y).max(1e-12);
         let sides = side(bx - ax, by - ay) * side(cx - bx, cy - by) * side(cx - ax, cy - ay);
-        // Strong to weak, D falls and the penalty grows: a corner towards the origin
-        // turns to the right.
-        (index + 1, -2.0 * area / sides)
+        // Weak to strong, the penalty falls and D grows: a corner towards the origin
+        // turns to the left.
+        (index + 1, 2.0 * area / sides)
     });
     let sharpest = bends.max_by(|a, b| a.1.total_cmp(&b.1))?;
     Some(sharpest.0)
@@ -52,15 +52,15 @@ mod tests {
 
     #[test]
     fn the_corner_of_an_l_is_found() {
-        // Strong to weak: D falls while the penalty hardly grows, then the other way round.
+        // Weak to strong: the penalty falls while D hardly grows, then the other way round.
         let points = [
-            (9.0, 0.0),
-            (7.0, 0.1),
-            (5.0, 0.3),
-            (3.0, 0.6),
-            (2.8, 3.0),
-            (2.7, 6.0),
             (2.6, 9.0),
+            (2.7, 6.0),
+            (2.8, 3.0),
+            (3.0, 0.6),
+            (5.0, 0.3),
+            (7.0, 0.1),
+            (9.0, 0.0),
         ];
         assert_eq!(corner(&points), Some(3));
         assert_eq!(corner(&points[..2]), None);

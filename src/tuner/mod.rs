@@ -13,7 +13,7 @@
 //! | `fixed` | λ = 0.5, as the paper's P-MU | `single` |
 //! | `exponential` | λ₀ e^(−τk) along the run | `exponential` |
 //! | `grid` | equally spaced in log λ | `grid` |
-//! | `path` | from strong to weak, each solve from the one before | `path` |
+//! | `path` | from weak to strong, each solve from the one before | `path` |
 //! | `random` | uniform in log λ | `random` |
 //! | `tpe` | tree-structured Parzen estimators (crate tpe) | `parzen` |
 //! | `cma-es` | an adapted covariance (crate cmaes) | `covariance` |

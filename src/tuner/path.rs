@@ -1,5 +1,8 @@
-//! A path: from strong to weak, each solve from where the one before ended. With several
+//! A path: from weak to strong, each solve from where the one before ended. With several
 //! dials first all alike, then each on its own, with the others where they were best.
+//!
+//! (From strong to weak, as paths go for other solvers, it does worse than no penalty:
+//! multiplicative updates do not bring back what a strong penalty has brought to zero.)
 
 use super::bench::{Answer, Solved, better};
 use super::{Bench, DIAL, Rival};
@@ -8,10 +11,10 @@ use crate::error::Result;
 /// Solves along one path.
 pub(super) const POINTS: usize = 8;
 
-/// The dials of a path, strong ones first.
+/// The dials of a path, weak ones first.
 pub(super) fn points() -> impl Iterator<Item = f64> {
     let step = (DIAL.1 - DIAL.0) / POINTS as f64;
-    (0..POINTS).map(move |place| DIAL.1 - step * (place as f64 + 0.5))
+    (0..POINTS).map(move |place| DIAL.0 + step * (place as f64 + 0.5))
 }
 
 /// All solves of the path on which all dials are alike.
@@ -35,7 +38,7 @@ pub(super) fn run(mut bench: Bench<'_>) -> Result<Answer> {
     while let Some(so_far) = best.clone().filter(|_| !bench.ledger.is_spent()) {
         let width = (DIAL.1 - DIAL.0) / POINTS as f64 * 0.5f64.powi((turn / dials) as i32);
         let mut from = so_far.factors.clone();
-        for shift in [1.0, 0.5, -0.5, -1.0] {
+        for shift in [-1.0, -0.5, 0.5, 1.0] {
             let mut theta = so_far.dials.clone();
             theta[turn % dials] += shift * width;
             let Some(solved) = bench.solve(&theta, Some(&from))? else {

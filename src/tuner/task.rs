@@ -98,24 +98,23 @@ impl Task {
         Ok(task)
     }
 
-    /// The judge's error of factors: the divergence of the truth, or of the test entries,
-    /// from WH, per entry. NaN where nobody judges.
+    /// The judge's error of factors. Against the truth Y it is `‖Y − WH‖² / ‖Y‖²` whatever
+    /// the divergence (D(Y, WH) would be ruled by entries where WH is all but zero); on test
+    /// entries, which have their noise, it is the divergence per entry. NaN where nobody
+    /// judges.
     pub fn judged(&self, factors: &Factors) -> f64 {
         let y = factors.w.dot(&factors.h);
-        let floor = self.divergence.floor(self.full.precision());
-        let y = y.mapv(|y| y.max(floor));
-        let (x, weights) = match &self.judge {
-            Judge::Nobody => return f64::NAN,
-            Judge::Truth(truth) => (truth, None),
-            Judge::Test(weights) => (self.full.x(), Some(weights)),
-        };
-        let values = self
-            .divergence
-            .value(&self.full.state(x), &self.full.state(&y));
-        let values = to_host(&values);
-        match weights {
-            None => values.iter().sum::<f64>() / values.len() as f64,
-            Some(weights) => {
+        match &self.judge {
+            Judge::Nobody => f64::NAN,
+            Judge::Truth(truth) => {
+                let squares = |matrix: &Array2<f64>| matrix.iter().map(|x| x * x).sum::<f64>();
+                squares(&(truth - &y)) / squares(truth)
+            }
+            Judge::Test(weights) => {
+                let floor = self.divergence.floor(self.full.precision());
+                let y = y.mapv(|y| y.max(floor));
+                let (x, y) = (self.full.state(self.full.x()), self.full.state(&y));
+                let values = to_host(&self.divergence.value(&x, &y));
                 let weighted = values.iter().zip(weights);
                 // (What is missing need not be a number that a divergence can measure.)
                 let weighted = weighted.filter(|(_, weight)| **weight > 0.0);

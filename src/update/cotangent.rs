@@ -61,14 +61,15 @@ impl Rule {
             (slope.positive, &denominator_bar),
         ] {
             if let Some(slope) = slope {
-                let through = here.ratio.y.silence(slope) * part_bar.clone().matmul(other.clone());
+                // Masked first, as in the tangent.
+                let slope = observed.masked(here.ratio.y.silence(slope));
+                let through = slope * part_bar.clone().matmul(other.clone());
                 y_bar = Some(match y_bar {
                     Some(sum) => sum + through,
                     None => through,
                 });
             }
         }
-        let y_bar = y_bar.map(|y_bar| masked(y_bar, observed));
         let other_bar = other_moves.then(|| {
             let of_parts = self.other_through_parts(
                 observed,
@@ -118,16 +119,8 @@ impl Rule {
         let split = self.divergence.split(&observed.x, &here.ratio.y.value);
         let through = |part: Tensor<2>, bar: &Tensor<2>| {
             let part = part.expand(observed.x.dims());
-            bar.clone().transpose().matmul(masked(part, observed))
+            bar.clone().transpose().matmul(observed.masked(part))
         };
         through(split.negative, numerator_bar) + through(split.positive, denominator_bar)
-    }
-}
-
-/// Times the mask, if there is one.
-fn masked(entries: Tensor<2>, observed: &Observed) -> Tensor<2> {
-    match &observed.mask {
-        Some(mask) => entries * mask.clone(),
-        None => entries,
     }
 }

@@ -104,10 +104,12 @@ impl Rule {
             .divergence
             .slope(&observed.x, &y.value)
             .ok_or_else(|| self.no_slope(mode))?;
+        // The mask goes first: where an entry is not fitted y may be so small that slope
+        // times anything is infinite, and zero times infinity is not a number.
         let through_y = |slope: Option<Tensor<2>>| match slope {
             Some(slope) => contract(
-                y.silence(slope) * y_dot.clone(),
-                observed.mask.as_ref(),
+                observed.masked(y.silence(slope)) * y_dot.clone(),
+                None,
                 other,
             ),
             None => factor.zeros_like(),
