@@ -28,6 +28,7 @@
 
 mod bias;
 mod cases;
+mod joint;
 mod report;
 
 use std::sync::Arc;
@@ -39,6 +40,7 @@ use rand::rngs::ChaCha8Rng;
 
 pub use bias::{Bias, BiasRow, LENGTHS, bias};
 pub use cases::{BETAS, BUNCHES, Case, SHAPES, cases};
+pub use joint::JointDraw;
 pub use report::{CheckReport, Comparison, Control, Verdict};
 
 use crate::bunch::Bunch;

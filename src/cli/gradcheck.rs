@@ -3,12 +3,15 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use altbi::check::{BETAS, Case, CheckReport, Draw, MODES, cases, check_bunch};
+use altbi::check::{
+    BETAS, Case, CheckReport, Draw, JointDraw, MODES, cases, check_bunch, check_joint,
+};
 use altbi::data::{Source, write_npy};
+use altbi::joint::{JointBunch, Span};
 use altbi::update::Rule;
 use altbi::{
     Beta, Bunch, Divergence, Error, Exponent, GivenFactors, Mode, PenaltyTerm, Precision, Problem,
-    Result, ToMatrix, Verdict, penalty,
+    Result, Scope, Side, ToMatrix, Verdict, penalty,
 };
 use clap::Args;
 use ndarray::Array2;
@@ -16,8 +19,9 @@ use serde::Serialize;
 
 use super::Ending;
 use super::arguments::{
-    CriterionArgument, CriterionArguments, DataArguments, ExponentName, LambdaArgument, ModeName,
-    divergence_name, penalty_name, read_lambda, read_optional,
+    BunchOverName, CriterionArgument, CriterionArguments, DataArguments, ExponentName,
+    LambdaArgument, ModeName, Penalize, PenaltyArguments, TuningArguments, divergence_name,
+    penalty_names, read_lambda, read_optional,
 };
 use super::output::{json, say};
 
@@ -27,6 +31,7 @@ use super::output::{json, say};
   altbi gradcheck                               all built-in divergences and penalties
   altbi gradcheck --penalty hoyer               the built-in cases of one penalty
   altbi gradcheck x.npy --rank 4 --penalty hoyer
+  altbi gradcheck x.npy --rank 4 --penalize both --penalty smooth --penalty-h l1 --lambda-scope component
   altbi gradcheck x.npy --w w.npy --h h.npy --lambda l.npy --mode forward --out g.npy
 
 Exit code 1 means that two modes disagree.")]
@@ -36,10 +41,23 @@ pub struct GradcheckArguments {
     /// kl, frobenius, is, or beta:<number> [default: kl; all of the built-in cases]
     #[arg(long, value_parser = divergence_name)]
     divergence: Option<Beta>,
-    /// l1, l2, group, l21, hoyer, smooth, or none [default: l1; all of the built-in
-    /// cases]
-    #[arg(long, value_parser = penalty_name)]
+    /// l1, l2, group, l21, hoyer, smooth, or none; with DATA also sums such as smooth+l1
+    /// [default: l1; all of the built-in cases]
+    #[arg(long, value_parser = penalty_names)]
     penalty: Option<String>,
+    /// The factor that is penalised
+    #[arg(long, default_value = "w")]
+    penalize: Penalize,
+    /// The penalty on H, if it is another than the one on W
+    #[arg(long, value_name = "PENALTY", value_parser = penalty_names)]
+    penalty_h: Option<String>,
+    /// What each λ belongs to: row, shared, component, or entry
+    #[arg(long, value_name = "SCOPE", default_value = "row", value_parser = Scope::by_name)]
+    lambda_scope: Scope,
+    /// Whether the bunch updates the penalised factor only or both in turn [default: one;
+    /// both with --penalize both]
+    #[arg(long)]
+    bunch_over: Option<BunchOverName>,
     /// Updates in the bunch, T [default: 4; 1, 2, 4 and 8 of the built-in cases]
     #[arg(long, value_name = "T")]
     bunch: Option<usize>,
@@ -64,7 +82,7 @@ pub struct GradcheckArguments {
     /// Whose hypergradient is printed and written [default: reverse]
     #[arg(long, requires = "data")]
     mode: Option<ModeName>,
-    /// Write the hypergradient to this .npy file, n×1
+    /// Write the hypergradient to this .npy file, a column
     #[arg(long, value_name = "FILE", requires = "data")]
     out: Option<PathBuf>,
     #[command(flatten)]
@@ -118,6 +136,13 @@ impl GradcheckArguments {
 
     /// The whole matrix, one line per divergence and penalty.
     fn check_cases(&self) -> Result<bool> {
+        if self.is_joint() {
+            return Err(Error::Conflict {
+                first: "--penalize, --penalty-h, --lambda-scope, --bunch-over or a sum of penalties",
+                second: "the built-in cases",
+                reason: "those are one penalty on W with a λ for each row; give DATA too",
+            });
+        }
         if self.table.mask.is_some() {
             return Err(Error::Conflict {
                 first: "--mask",
@@ -168,6 +193,9 @@ impl GradcheckArguments {
         }
         let problem = self.table.problem(&mut self.table.read(source)?)?;
         let problem = self.criterion.hold_out(problem)?;
+        if self.is_joint() {
+            return self.check_joint(&problem);
+        }
         let name = self.penalty.as_deref().unwrap_or("l1");
         let term = PenaltyTerm::tuned(penalty::by_name(name)?);
         let divergence = self.divergence.unwrap_or(Beta::KL);
@@ -177,45 +205,139 @@ impl GradcheckArguments {
         }
         problem.check_domain(rule.divergence.as_ref())?;
         let draw = self.draw(&problem, &rule)?;
-        let (criterion, length) = (self.criterion.outer_error(), self.bunch.unwrap_or(4));
+        let (criterion, length) = (self.criterion.outer_error(), self.length());
         let bunch = Bunch::with_rule(&problem, &draw.h, rule, criterion, length)?;
         let mode = self.mode.map_or(Mode::Reverse, Mode::from);
         let result = bunch.hypergradient(&draw.w, &draw.lambda, mode)?;
         let report = check_bunch(&bunch, &draw.w, &draw.lambda, &MODES)?;
         let gradient = result.gradient.to_matrix()?;
+        self.tell(mode, result.outer_error, &gradient, report)
+    }
+
+    fn length(&self) -> usize {
+        self.bunch.unwrap_or(4)
+    }
+
+    /// Whether more is asked for than the paper's bunch.
+    fn is_joint(&self) -> bool {
+        self.penalize != Penalize::W
+            || self.penalty_h.is_some()
+            || self.penalty.as_ref().is_some_and(|name| name.contains('+'))
+            || self.lambda_scope != Scope::Row
+            || self.bunch_over == Some(BunchOverName::Both)
+    }
+
+    /// A bunch over one factor or both on the user's data.
+    fn check_joint(&self, problem: &Problem) -> Result<bool> {
+        let penalties = PenaltyArguments {
+            penalty: self.penalty.clone().unwrap_or_else(|| "l1".into()),
+            penalize: self.penalize,
+            penalty_h: self.penalty_h.clone(),
+        };
+        let tuning = TuningArguments {
+            penalties,
+            lambda_scope: self.lambda_scope,
+            bunch_over: self.bunch_over,
+        };
+        let divergence = Arc::new(self.divergence.unwrap_or(Beta::KL));
+        let (mut of_w, mut of_h) = (
+            Rule::new(divergence.clone(), Vec::new()),
+            Rule::new(divergence, Vec::new()),
+        );
+        for (side, term) in tuning.penalties.terms()? {
+            match side {
+                Side::W => of_w.terms.push(term),
+                Side::H => of_h.terms.push(term),
+            }
+        }
+        if self.exponent.map(Exponent::from) == Some(Exponent::Monotone) {
+            (of_w, of_h) = (of_w.monotone()?, of_h.monotone()?);
+        }
+        let span = match (tuning.over(), self.penalize) {
+            (BunchOverName::Both, _) => Span::Both,
+            (BunchOverName::One, Penalize::H) => Span::One(Side::H),
+            (BunchOverName::One, _) => Span::One(Side::W),
+        };
+        let (criterion, length) = (self.criterion.outer_error(), self.length());
+        let bunch = JointBunch::new(problem, of_w, of_h, criterion, span, length)?;
+        let given = self.given()?;
+        let (rank, seed) = (self.rank_of(&given)?, self.seed.unwrap_or(0));
+        let draw = |lambda: Option<&Array2<f64>>| {
+            JointDraw::complete(
+                problem,
+                &bunch,
+                self.lambda_scope,
+                rank,
+                seed,
+                &given,
+                lambda,
+            )
+        };
+        let draw = match &self.lambda {
+            None | Some(LambdaArgument::Auto) => draw(None)?,
+            Some(LambdaArgument::Value(value)) => {
+                let weights = draw(None)?.layout.len();
+                draw(Some(&Array2::from_elem((weights, 1), *value)))?
+            }
+            Some(LambdaArgument::File(path)) => draw(Some(&read_lambda(path)?))?,
+        };
+        let mode = self.mode.map_or(Mode::Reverse, Mode::from);
+        let result = bunch.hypergradient(&draw.pair, &draw.lambda, mode)?;
+        let report = check_joint(&bunch, &draw.pair, &draw.lambda, &MODES)?;
+        let parts = result.gradients.iter().map(ToMatrix::to_matrix);
+        let parts = parts.collect::<Result<Vec<_>>>()?;
+        let gradient = draw.layout.join(&parts);
+        self.tell(mode, result.outer_error, &gradient, report)
+    }
+
+    /// Writes and prints what was found; whether modes disagree.
+    fn tell(
+        &self,
+        mode: Mode,
+        outer_error: f64,
+        gradient: &Array2<f64>,
+        report: CheckReport,
+    ) -> Result<bool> {
         if let Some(out) = &self.out {
-            write_npy(out, &gradient)?;
+            write_npy(out, gradient)?;
         }
         let inconsistent = report.is_inconsistent();
         if self.json {
             say(json(&CheckedData {
                 mode,
-                outer_error: result.outer_error,
+                outer_error,
                 hypergradient: gradient.iter().copied().collect(),
                 consistent: report.is_consistent(),
                 report,
             }));
         } else {
             let norm = gradient.iter().map(|g| g * g).sum::<f64>().sqrt();
-            let error = result.outer_error;
             say(format!(
-                "outer error {error:.6e}, ‖dE/dλ‖ {norm:.6e} ({mode} mode)\n"
+                "outer error {outer_error:.6e}, ‖dE/dλ‖ {norm:.6e} ({mode} mode)\n"
             ));
             say(report.to_string().trim_end());
         }
         Ok(inconsistent)
     }
 
+    fn given(&self) -> Result<GivenFactors> {
+        Ok(GivenFactors {
+            w: read_optional(self.w.as_ref())?,
+            h: read_optional(self.h.as_ref())?,
+        })
+    }
+
+    fn rank_of(&self, given: &GivenFactors) -> Result<usize> {
+        let of_w = given.w.as_ref().map(Array2::ncols);
+        let of_h = given.h.as_ref().map(Array2::nrows);
+        self.rank.or(of_w).or(of_h).ok_or(Error::RankMissing)
+    }
+
     /// W, H and λ: from files where given, drawn by the seed otherwise.
     fn draw(&self, problem: &Problem, rule: &Rule) -> Result<Draw> {
         let [n, _] = problem.shape();
-        let given = GivenFactors {
-            w: read_optional(self.w.as_ref())?,
-            h: read_optional(self.h.as_ref())?,
-        };
-        let of_w = given.w.as_ref().map(Array2::ncols);
-        let of_h = given.h.as_ref().map(Array2::nrows);
-        let rank = self.rank.or(of_w).or(of_h).ok_or(Error::RankMissing)?;
+        let given = self.given()?;
+        let rank = self.rank_of(&given)?;
         let lambda = match &self.lambda {
             None | Some(LambdaArgument::Auto) => None,
             Some(LambdaArgument::Value(value)) => Some(Array2::from_elem((n, 1), *value)),

@@ -25,6 +25,8 @@ pub struct Figure {
 const CURVES_AT_MOST: usize = 8;
 /// Rows of H longer than this are drawn as a heat map.
 const LONGEST_CURVE: usize = 1500;
+/// So few weights are told one by one.
+const FEW_WEIGHTS: usize = 64;
 /// Bins of a histogram.
 const BINS: usize = 24;
 
@@ -33,11 +35,12 @@ pub(super) fn figures(run: &RunRecords) -> Vec<Figure> {
     let mut figures = vec![convergence(run)];
     figures.extend(held_out(run));
     if run.lambda.iter().chain(&run.lambda_start).any(|l| *l > 0.0) {
-        figures.extend([
-            lambda_change(run),
-            lambda_histogram(run),
-            lambda_course(run),
-        ]);
+        if run.lambda.len() <= FEW_WEIGHTS {
+            figures.push(lambda_of_each(run));
+        } else {
+            figures.extend([lambda_change(run), lambda_histogram(run)]);
+        }
+        figures.push(lambda_course(run));
     }
     if run
         .history
@@ -110,6 +113,40 @@ fn held_out(run: &RunRecords) -> Option<Figure> {
     })
 }
 
+/// Few weights, one by one.
+fn lambda_of_each(run: &RunRecords) -> Figure {
+    let most = run.groups.iter().map(|(_, weights)| weights.len()).max();
+    let most = most.unwrap_or(1);
+    let mut chart = Chart::new(
+        if most == 1 { "" } else { "weight" },
+        "λ",
+        Scale::Logarithmic,
+    );
+    for (name, weights) in &run.groups {
+        let points = weights.iter().enumerate();
+        // A single weight is the same for all.
+        let points = match weights.len() {
+            1 => (0..most)
+                .map(|place| (place as f64, weights[[0, 0]]))
+                .collect(),
+            _ => points
+                .map(|(place, weight)| (place as f64, *weight))
+                .collect(),
+        };
+        chart = chart.with(Series::points(name.as_str(), points));
+    }
+    let ticks = (1..=most).map(|place| place.to_string()).collect();
+    Figure {
+        name: "lambda_weights".into(),
+        title: "λ of each penalty".into(),
+        caption: "The weights that were kept, on a logarithmic scale that leaves out zeros; one \
+                  point per component where each has its own."
+            .into(),
+        svg: chart.with_ticks(ticks).svg(),
+        wide: false,
+    }
+}
+
 fn lambda_change(run: &RunRecords) -> Figure {
     let pairs: Vec<(f64, f64)> = run
         .lambda_start
@@ -121,13 +158,12 @@ fn lambda_change(run: &RunRecords) -> Figure {
         .iter()
         .fold(0.0f64, |most, (a, b)| most.max(*a).max(*b));
     let chart = Chart::new("λ at the start", "λ at the end", Scale::Linear)
-        .with(Series::points("rows", pairs))
+        .with(Series::points("weights", pairs))
         .with(Series::line("unchanged", vec![(0.0, 0.0), (most, most)]));
     Figure {
         name: "lambda_change".into(),
         title: "λ, first and last".into(),
-        caption: "One point per row of W; points below the line were penalised less and less."
-            .into(),
+        caption: "One point per weight; points below the line were penalised less and less.".into(),
         svg: chart.svg(),
         wide: false,
     }
@@ -166,14 +202,14 @@ fn lambda_histogram(run: &RunRecords) -> Figure {
             }
         })
         .collect();
-    let chart = Chart::new("λ", "rows", Scale::Linear)
+    let chart = Chart::new("λ", "weights", Scale::Linear)
         .with(Series::bars("at the start", bins(&run.lambda_start)))
         .with(Series::bars("at the end", bins(&run.lambda)))
         .with_ticks(ticks);
     Figure {
         name: "lambda_histogram".into(),
         title: "Distribution of λ".into(),
-        caption: "How many rows have a λ of about this size; the last bin holds all larger ones."
+        caption: "How many weights are of about this size; the last bin holds all larger ones."
             .into(),
         svg: chart.svg(),
         wide: false,

@@ -5,9 +5,9 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use super::RunRecords;
 use super::figures::Figure;
 use super::page::{figure_element, head};
+use super::{Choice, RunRecords};
 use crate::plot::escape;
 
 /// Writes the page of a run.
@@ -72,7 +72,9 @@ pub(super) fn run_page(run: &RunRecords, figures: &[Figure]) -> String {
             "<div class=\"card\"><span>{name}</span><strong>{value}</strong></div>"
         );
     }
-    page.push_str("</section>\n<main>\n");
+    page.push_str("</section>\n");
+    page.push_str(&candidates(&summary["choice"]));
+    page.push_str("<main>\n");
     for figure in figures {
         page.push_str(&figure_element(figure));
     }
@@ -94,6 +96,34 @@ pub(super) fn run_page(run: &RunRecords, figures: &[Figure]) -> String {
         number("version")
     );
     page
+}
+
+/// The candidates of the preset practical.
+fn candidates(choice: &Value) -> String {
+    let Ok(choice) = serde_json::from_value::<Choice>(choice.clone()) else {
+        return String::new();
+    };
+    let mut text = String::from(
+        "<section><h2>Candidates</h2><table class=\"numbers\"><tr><th></th><th>held-out error</th>\
+         <th>iteration</th></tr>\n",
+    );
+    for (index, candidate) in choice.candidates.iter().enumerate() {
+        let class = if index == choice.chosen {
+            " class=\"own\""
+        } else {
+            ""
+        };
+        let _ = writeln!(
+            text,
+            "<tr{class}><td>{}</td><td>{:.5e}</td><td>{}</td></tr>",
+            candidate.stage, candidate.outer_error, candidate.iteration
+        );
+    }
+    text.push_str(
+        "</table><p>The one with the lowest held-out error was taken, and then refitted to all \
+         entries. The curves below are those of the run that tuned λ.</p></section>\n",
+    );
+    text
 }
 
 /// A path as one types it into a shell.

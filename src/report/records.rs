@@ -24,6 +24,8 @@ pub struct RunRecords {
     pub lambda: Array2<f64>,
     /// λ at the start, likewise.
     pub lambda_start: Array2<f64>,
+    /// λ at the end, penalty by penalty: "smooth on W" and its weights.
+    pub groups: Vec<(String, Array2<f64>)>,
     /// The history.
     pub history: Vec<Record>,
     /// `summary.json`.
@@ -62,15 +64,16 @@ impl RunRecords {
             .map_err(|error| broken("history.csv", error.to_string()))?;
         let summary = serde_json::from_str(&text("summary.json")?)
             .map_err(|error| broken("summary.json", error.to_string()))?;
-        let config = text("config.toml")?
+        let config: toml::Table = text("config.toml")?
             .parse()
             .map_err(|error: toml::de::Error| broken("config.toml", error.to_string()))?;
         let config_path = folder.join("config.toml");
         let records = Self {
             w: matrix("W.npy")?,
             h: matrix("H.npy")?,
-            lambda: weights(folder, "")?,
-            lambda_start: weights(folder, "_start")?,
+            lambda: column(&weights(folder, &config, "")?),
+            lambda_start: column(&weights(folder, &config, "_start")?),
+            groups: weights(folder, &config, "")?,
             history,
             summary,
             config,
@@ -143,25 +146,40 @@ impl RunRecords {
     }
 }
 
-/// The weights of every penalty, as one column.
-fn weights(folder: &Path, ending: &str) -> Result<Array2<f64>> {
+/// The weights of every penalty, by its name.
+fn weights(
+    folder: &Path,
+    config: &toml::Table,
+    ending: &str,
+) -> Result<Vec<(String, Array2<f64>)>> {
+    let setting = |key: &str| config.get(key).and_then(toml::Value::as_str);
+    let of_w = setting("penalty").unwrap_or("penalty");
+    let of_h = setting("penalty-h").unwrap_or(of_w);
     let mut all = Vec::new();
-    for base in ["lambda", "lambda_h"] {
-        let mut number = 1;
-        loop {
-            let name = match number {
-                1 => format!("{base}{ending}.npy"),
-                _ => format!("{base}_{number}{ending}.npy"),
+    for (side, base, names) in [("W", "lambda", of_w), ("H", "lambda_h", of_h)] {
+        let penalized = match (setting("penalize"), side) {
+            (None | Some("w"), side) => side == "W",
+            (Some("h"), side) => side == "H",
+            _ => true,
+        };
+        for (index, name) in names.split('+').enumerate().filter(|_| penalized) {
+            let number = match index {
+                0 => String::new(),
+                _ => format!("_{}", index + 1),
             };
-            let path = folder.join(name);
-            let needed = base == "lambda" && number == 1;
-            if !needed && !path.exists() {
-                break;
-            }
-            all.extend(read_matrix(&path)?);
-            number += 1;
+            let path = folder.join(format!("{base}{number}{ending}.npy"));
+            all.push((format!("{name} on {side}"), read_matrix(&path)?));
         }
     }
-    let count = all.len();
-    Ok(Array2::from_shape_vec((count, 1), all).expect("as many as there are"))
+    Ok(all)
+}
+
+/// All weights, one after another.
+fn column(groups: &[(String, Array2<f64>)]) -> Array2<f64> {
+    let all: Vec<f64> = groups
+        .iter()
+        .flat_map(|(_, of_group)| of_group)
+        .copied()
+        .collect();
+    Array2::from_shape_vec((all.len(), 1), all).expect("as many as there are")
 }

@@ -1,8 +1,7 @@
 //! The discrepancy principle: the strongest λ whose fit is no worse than the noise.
 //!
-//! How large the noise is must be known. For counts and KL theory says that D is about ½
-//! per entry; in general it is taken to be what a plain solve, stopped early, leaves on
-//! the held-out entries.
+//! How large the noise is must be known. Here it is taken to be what a plain solve, stopped
+//! early, leaves on the held-out entries.
 
 use super::bench::{Answer, Solved};
 use super::{Bench, DIAL, Rival};

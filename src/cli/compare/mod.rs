@@ -1,23 +1,25 @@
 //! `altbi compare`: other ways to choose λ, at equal budget.
 
+mod show;
+mod store;
+
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::sync::atomic::Ordering;
 
 use altbi::data::{
     Benchmark, Noise, Source, benchmark_a, benchmark_b, benchmark_c, benchmark_d, read_matrix,
-    text_fingerprint, write_whole,
+    text_fingerprint,
 };
 use altbi::report::{ratio, shell_quoted, write_contest};
 use altbi::tuner::{Contest, Judge, RIVALS, Rival, Standing, Task, contest};
 use altbi::{Beta, Divergence, Error, Result, Scope};
 use clap::{Args, ValueEnum};
-use parking_lot::Mutex;
 
+use self::show::Show;
+use self::store::Store;
 use super::Ending;
-use super::arguments::{DataArguments, PenaltyArguments, SizeName, divergence_name};
-use super::checkpoints::interruption;
+use super::arguments::{DataArguments, PenaltyArguments, divergence_name};
 use super::output::{complain, json, say};
 
 /// Arguments of `compare`.
@@ -37,9 +39,10 @@ pub struct CompareArguments {
     /// The benchmark, with the noise that the divergence is made for
     #[arg(long, default_value = "b", conflicts_with = "data")]
     benchmark: CleanBenchmark,
-    /// Size of the benchmark; small: 120×24, and 48×144 for d; full: 1000×50, 224×3025
-    #[arg(long, default_value = "small", conflicts_with = "data")]
-    size: SizeName,
+    /// Size of the benchmark; small: 120×24, and 48×144 for d; medium: 400×40, 100×400;
+    /// full: 1000×50, 224×3025
+    #[arg(long, default_value = "medium", conflicts_with = "data")]
+    size: BenchmarkSize,
     /// Number of components r [default: the benchmark's own]
     #[arg(long)]
     rank: Option<usize>,
@@ -112,18 +115,26 @@ enum CleanBenchmark {
     D,
 }
 
+/// `--size`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum BenchmarkSize {
+    Small,
+    Medium,
+    Full,
+}
+
 impl CompareArguments {
     fn benchmark(&self, seed: u64) -> Benchmark {
-        let small = self.size == SizeName::Small;
-        let (n, m) = if small { (120, 24) } else { (1000, 50) };
+        let (n, m, bands, side) = match self.size {
+            BenchmarkSize::Small => (120, 24, 48, 12),
+            BenchmarkSize::Medium => (400, 40, 100, 20),
+            BenchmarkSize::Full => (1000, 50, 224, 55),
+        };
         match self.benchmark {
             CleanBenchmark::A => benchmark_a(n, m, 4, seed),
             CleanBenchmark::B => benchmark_b(n, m, 4, seed),
             CleanBenchmark::C => benchmark_c(n, m, 5, seed),
-            CleanBenchmark::D => {
-                let (bands, side) = if small { (48, 12) } else { (224, 55) };
-                benchmark_d(bands, side, 5, seed)
-            }
+            CleanBenchmark::D => benchmark_d(bands, side, 5, seed),
         }
     }
 
@@ -320,99 +331,6 @@ impl CompareArguments {
     }
 }
 
-/// Standings of finished runs, in memory and in the folder.
-struct Store {
-    folder: Option<PathBuf>,
-    fingerprint: String,
-    rivals: usize,
-    standings: Mutex<Vec<Standing>>,
-    failed: Mutex<Option<Error>>,
-}
-
-/// What `standings.json` holds.
-#[derive(serde::Serialize, serde::Deserialize)]
-struct Kept {
-    fingerprint: String,
-    contest: Contest,
-}
-
-impl Store {
-    fn open(folder: Option<&Path>, fingerprint: &str, rivals: usize) -> Result<Self> {
-        let mut standings = Vec::new();
-        if let Some(folder) = folder.filter(|folder| folder.exists()) {
-            let path = folder.join("standings.json");
-            let text = std::fs::read_to_string(&path);
-            let kept = text
-                .ok()
-                .and_then(|text| serde_json::from_str::<Kept>(&text).ok());
-            match kept {
-                Some(kept) if kept.fingerprint == fingerprint => {
-                    standings = kept.contest.standings;
-                }
-                _ => {
-                    return Err(Error::RunFolderExists {
-                        path: folder.into(),
-                    });
-                }
-            }
-        }
-        Ok(Self {
-            folder: folder.map(Path::to_owned),
-            fingerprint: fingerprint.into(),
-            rivals,
-            standings: Mutex::new(standings),
-            failed: Mutex::new(None),
-        })
-    }
-
-    fn has(&self, seed: u64) -> bool {
-        let standings = self.standings.lock();
-        standings.iter().filter(|of| of.seed == seed).count() == self.rivals
-    }
-
-    /// Takes a standing; with the last one of a run, writes.
-    fn keep(&self, standing: &Standing) {
-        self.standings.lock().push(standing.clone());
-        if !self.has(standing.seed) {
-            return;
-        }
-        if let Err(error) = self.write() {
-            *self.failed.lock() = Some(error);
-        }
-    }
-
-    /// The finished runs, by seed.
-    fn contest(&self) -> Contest {
-        let mut standings = self.standings.lock().clone();
-        standings.retain(|standing| self.has(standing.seed));
-        // (Stable: the rivals of a run keep their order.)
-        standings.sort_by_key(|standing| standing.seed);
-        Contest { standings }
-    }
-
-    fn write(&self) -> Result<()> {
-        let Some(folder) = &self.folder else {
-            return Ok(());
-        };
-        std::fs::create_dir_all(folder).map_err(|source| Error::Write {
-            path: folder.clone(),
-            source,
-        })?;
-        let kept = Kept {
-            fingerprint: self.fingerprint.clone(),
-            contest: self.contest(),
-        };
-        write_whole(&folder.join("standings.json"), json(&kept).as_bytes())
-    }
-
-    fn finished(&self) -> Result<Contest> {
-        match self.failed.lock().take() {
-            Some(error) => Err(error),
-            None => Ok(self.contest()),
-        }
-    }
-}
-
 /// Errors relative to plain, rival by rival.
 fn print(contest: &Contest) {
     let judged = contest
@@ -456,61 +374,5 @@ fn print(contest: &Contest) {
             mean(|standing| standing.work),
             mean(|standing| standing.seconds),
         ));
-    }
-}
-
-/// Time between two plain lines.
-const INTERVAL: Duration = Duration::from_secs(5);
-
-/// How far it is: a bar on a terminal, lines elsewhere.
-struct Show {
-    bar: Option<indicatif::ProgressBar>,
-    silent: bool,
-    of: usize,
-    count: Mutex<(usize, Instant)>,
-    interrupted: Arc<AtomicBool>,
-}
-
-impl Show {
-    fn new(silent: bool, of: usize) -> Self {
-        use std::io::IsTerminal;
-        let bar = (!silent && std::io::stderr().is_terminal()).then(|| {
-            let bar = indicatif::ProgressBar::new(of as u64);
-            let template = "{bar:30} {pos}/{len} {msg}, about {eta} left";
-            let style = indicatif::ProgressStyle::with_template(template);
-            bar.set_style(style.expect("a template that parses"));
-            bar
-        });
-        Self {
-            bar,
-            silent,
-            of,
-            count: Mutex::new((0, Instant::now())),
-            interrupted: interruption(),
-        }
-    }
-
-    fn found(&self, answers: usize) {
-        self.count.lock().0 = answers;
-        if let Some(bar) = &self.bar {
-            bar.set_position(answers as u64);
-            bar.reset_eta();
-        }
-    }
-
-    fn done(&self, standing: &Standing) {
-        let mut count = self.count.lock();
-        count.0 += 1;
-        let text = format!("{}, seed {}", standing.rival, standing.seed);
-        if let Some(bar) = &self.bar {
-            bar.set_position(count.0 as u64);
-            bar.set_message(text);
-            if count.0 == self.of {
-                bar.finish_and_clear();
-            }
-        } else if !self.silent && count.1.elapsed() >= INTERVAL {
-            count.1 = Instant::now();
-            complain(format!("answer {} of {}: {text}", count.0, self.of));
-        }
     }
 }

@@ -1,0 +1,103 @@
+//! Runs that are finished, so that a comparison can go on.
+
+use std::path::{Path, PathBuf};
+
+use altbi::data::write_whole;
+use altbi::tuner::{Contest, Standing};
+use altbi::{Error, Result};
+use parking_lot::Mutex;
+
+use crate::cli::output::json;
+
+/// Standings of finished runs, in memory and in the folder.
+pub(super) struct Store {
+    folder: Option<PathBuf>,
+    fingerprint: String,
+    rivals: usize,
+    standings: Mutex<Vec<Standing>>,
+    failed: Mutex<Option<Error>>,
+}
+
+/// What `standings.json` holds.
+#[derive(serde::Serialize, serde::Deserialize)]
+struct Kept {
+    fingerprint: String,
+    contest: Contest,
+}
+
+impl Store {
+    pub(super) fn open(folder: Option<&Path>, fingerprint: &str, rivals: usize) -> Result<Self> {
+        let mut standings = Vec::new();
+        if let Some(folder) = folder.filter(|folder| folder.exists()) {
+            let path = folder.join("standings.json");
+            let text = std::fs::read_to_string(&path);
+            let kept = text
+                .ok()
+                .and_then(|text| serde_json::from_str::<Kept>(&text).ok());
+            match kept {
+                Some(kept) if kept.fingerprint == fingerprint => {
+                    standings = kept.contest.standings;
+                }
+                _ => {
+                    return Err(Error::RunFolderExists {
+                        path: folder.into(),
+                    });
+                }
+            }
+        }
+        Ok(Self {
+            folder: folder.map(Path::to_owned),
+            fingerprint: fingerprint.into(),
+            rivals,
+            standings: Mutex::new(standings),
+            failed: Mutex::new(None),
+        })
+    }
+
+    pub(super) fn has(&self, seed: u64) -> bool {
+        let standings = self.standings.lock();
+        standings.iter().filter(|of| of.seed == seed).count() == self.rivals
+    }
+
+    /// Takes a standing; with the last one of a run, writes.
+    pub(super) fn keep(&self, standing: &Standing) {
+        self.standings.lock().push(standing.clone());
+        if !self.has(standing.seed) {
+            return;
+        }
+        if let Err(error) = self.write() {
+            *self.failed.lock() = Some(error);
+        }
+    }
+
+    /// The finished runs, by seed.
+    fn contest(&self) -> Contest {
+        let mut standings = self.standings.lock().clone();
+        standings.retain(|standing| self.has(standing.seed));
+        // (Stable: the rivals of a run keep their order.)
+        standings.sort_by_key(|standing| standing.seed);
+        Contest { standings }
+    }
+
+    fn write(&self) -> Result<()> {
+        let Some(folder) = &self.folder else {
+            return Ok(());
+        };
+        std::fs::create_dir_all(folder).map_err(|source| Error::Write {
+            path: folder.clone(),
+            source,
+        })?;
+        let kept = Kept {
+            fingerprint: self.fingerprint.clone(),
+            contest: self.contest(),
+        };
+        write_whole(&folder.join("standings.json"), json(&kept).as_bytes())
+    }
+
+    pub(super) fn finished(&self) -> Result<Contest> {
+        match self.failed.lock().take() {
+            Some(error) => Err(error),
+            None => Ok(self.contest()),
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! Ways to choose λ, at equal budget.
+
+use std::sync::Arc;
+
+use altbi::data::{Noise, benchmark_b};
+use altbi::tuner::{Contest, DIAL, Judge, RIVALS, Rival, Standing, Task, contest};
+use altbi::{Beta, Error, L1, PenaltyTerm, Precision, Problem, Scope, Side, Smooth};
+use ndarray::Array2;
+
+fn tasks(count: u64) -> Vec<Task> {
+    let seeds = 7..7 + count;
+    let tasks = seeds.map(|seed| {
+        let terms = vec![
+            (Side::W, PenaltyTerm::tuned(Smooth)),
+            (Side::H, PenaltyTerm::tuned(L1)),
+        ];
+        let clean = benchmark_b(60, 20, 3, seed);
+        let noise = Noise::of_beta(1.0);
+        Task::of_benchmark(&clean, noise, 0.1, 4, Arc::new(Beta::KL), terms, seed).unwrap()
+    });
+    tasks.collect()
+}
+
+fn run(tasks: &[Task], rivals: &[Rival], dials: Scope, budget: Option<f64>) -> Contest {
+    let scope = Scope::Hierarchical(1.0);
+    contest(tasks, rivals, scope, dials, budget, &|_| true).unwrap()
+}
+
+#[test]
+fn every_rival_runs_within_its_budget_and_repeats() {
+    let tasks = tasks(2);
+    let all = run(&tasks, &RIVALS, Scope::Shared, None);
+    assert_eq!(all.standings.len(), 2 * RIVALS.len());
+    assert_eq!(all.rivals(), RIVALS);
+    for task in &tasks {
+        let of = |rival: Rival| {
+            let standing = all.of(rival).find(|standing| standing.seed == task.seed);
+            standing.unwrap().clone()
+        };
+        let budget = of(Rival::Practical).work;
+        // 20 + 70 bunches of 10 at three times the price, and two solves.
+        assert!(budget > 2120.0 + 100.0, "{budget}");
+        for rival in RIVALS {
+            let standing = of(rival);
+            assert!(standing.held_out.is_finite() && standing.judged > 0.0);
+            assert!(standing.refit > 0.0 && standing.seconds > 0.0);
+            if rival != Rival::Practical {
+                // The last solve ends at the first look after the budget is spent.
+                assert!(standing.work < budget + 5.0, "{rival}");
+            }
+            if rival.searches() {
+                assert!(standing.solves > 5, "{rival} made {}", standing.solves);
+                let (least, most) = standing.lambda;
+                assert!(least >= DIAL.0.exp() * 0.999 && most <= DIAL.1.exp() * 1.001);
+            }
+            // Points get better and end at the answer, where held-out errors decide.
+            let errors: Vec<f64> = standing.points.iter().map(|point| point.held_out).collect();
+            assert!(errors.windows(2).all(|two| two[1] < two[0]));
+            if rival.searches() || rival == Rival::Plain {
+                let last = errors.last().unwrap();
+                assert!((last / standing.held_out - 1.0).abs() < 1e-12, "{rival}");
+            }
+        }
+        assert_eq!(of(Rival::Plain).lambda, (0.0, 0.0));
+        assert_eq!(of(Rival::Fixed).lambda, (0.5, 0.5));
+        // Searches find something that beats no penalty on these data.
+        for rival in [Rival::Practical, Rival::Tpe, Rival::Random, Rival::Grid] {
+            assert!(of(rival).held_out < of(Rival::Plain).held_out, "{rival}");
+        }
+    }
+    let again = run(&tasks[..1], &RIVALS, Scope::Shared, None);
+    for (a, b) in again.standings.iter().zip(&all.standings) {
+        let same = |standing: &Standing| {
+            (
+                standing.rival,
+                standing.held_out,
+                standing.judged,
+                standing.solves,
+                standing.lambda,
+            )
+        };
+        assert_eq!(same(a), same(b));
+    }
+}
+
+#[test]
+fn dials_may_belong_to_components_but_not_to_rows() {
+    let tasks = tasks(1);
+    let rivals = [Rival::Practical, Rival::Plain, Rival::Random, Rival::CmaEs];
+    let all = run(&tasks, &rivals, Scope::Component, Some(400.0));
+    let (least, most) = all.of(Rival::Random).next().unwrap().lambda;
+    assert!(least < most, "components have dials of their own");
+    let scope = Scope::Hierarchical(1.0);
+    let found = contest(&tasks, &rivals, scope, Scope::Row, None, &|_| true);
+    assert!(matches!(found, Err(Error::ScopeUnsupported { .. })));
+}
+
+#[test]
+fn a_test_mask_is_seen_by_nobody() {
+    let x = benchmark_b(30, 20, 3, 1).x;
+    let problem = Problem::new(&x, Precision::F64).unwrap();
+    let terms = vec![(Side::W, PenaltyTerm::tuned(L1))];
+    let task = Task::of_data(problem, 0.1, 0.2, 3, Arc::new(Beta::KL), terms, 5).unwrap();
+    let Judge::Test(weights) = &task.judge else {
+        panic!("test entries judge");
+    };
+    assert_eq!(weights.sum(), 120.0);
+    let full = task.full.mask().unwrap();
+    let split = task.split.mask().unwrap();
+    let held_out = task.split.held_out_weights().unwrap();
+    let all = weights + split + held_out;
+    assert!(
+        all.iter().all(|weight| *weight == 1.0),
+        "each entry has one use"
+    );
+    assert_eq!(&(split + held_out), full);
+    // A perfect fit has no error there; zeros do.
+    let clean = benchmark_b(30, 20, 3, 1);
+    let perfect = altbi::Factors {
+        w: clean.w,
+        h: clean.h,
+    };
+    assert!(task.judged(&perfect).abs() < 1e-12);
+    let zero = altbi::Factors {
+        w: Array2::zeros((30, 3)),
+        h: perfect.h.clone(),
+    };
+    assert!(task.judged(&zero) > 1.0);
+}
+
+#[test]
+fn ratios_are_paired_by_seed() {
+    let standing = |rival, seed, judged| Standing {
+        rival,
+        seed,
+        held_out: f64::NAN,
+        judged,
+        refit: judged,
+        solves: 1,
+        work: 1.0,
+        seconds: 1.0,
+        lambda: (0.0, 0.0),
+        points: Vec::new(),
+    };
+    let contest = Contest {
+        standings: vec![
+            standing(Rival::Practical, 0, 2.0),
+            standing(Rival::Plain, 0, 4.0),
+            standing(Rival::Practical, 1, 5.0),
+            standing(Rival::Plain, 1, 10.0),
+        ],
+    };
+    let found = contest.compared(Rival::Practical, Rival::Plain, |standing| standing.judged);
+    assert!((found.unwrap().mean - 0.5f64.ln()).abs() < 1e-15);
+    let unknown = contest.compared(Rival::Practical, Rival::Plain, |standing| standing.held_out);
+    assert!(unknown.is_none());
+}
