@@ -8,10 +8,13 @@
 //! | [`solver`] | the outer loop: AltBi and its baselines; observers; [`Outcome`] |
 //! | [`engine`](mod@engine) | how an iteration is computed: on tensors, or fused |
 //! | [`hypergradient`] | dE/dλ through the bunch, in five ways |
+//! | [`joint`](mod@joint) | bunches over one factor or both, with any number of tuned penalties |
 //! | [`bunch`] | T updates of W as a function of (w⁽⁰⁾, λ) |
 //! | [`update`] | the multiplicative update, and its hand-written derivatives |
 //! | [`divergence`], [`penalty`], [`criterion`] | the pluggable parts |
-//! | [`lambda`] | where λ starts and how it steps |
+//! | [`lambda`] | what each λ belongs to, where it starts and how it steps |
+//! | [`practical`] | λ that holds on held-out entries: the preset |
+//! | [`tuner`] | other ways to choose λ, at equal budget |
 //! | [`check`](mod@check) | is this hypergradient right? |
 //! | [`problem`], [`factors`] | the doors from host data to tensors |
 //! | [`metrics`] | relative error, sparsity, SIR; means, quartiles, paired tests |

