@@ -486,6 +486,12 @@ pub enum Error {
         /// As it is asked for.
         expected: String,
     },
+    /// A folder with a comparison of other data or with other settings.
+    #[error("{} holds a comparison with other data or settings; choose another folder", path.display())]
+    OtherComparison {
+        /// The folder.
+        path: PathBuf,
+    },
     /// An experiment that is still to be finished.
     #[error("{}: {done} of {wanted} fits are done; altbi reproduce with the same --out does the rest", path.display())]
     UnfinishedExperiment {

@@ -49,7 +49,7 @@ use crate::solver::{Checkpoint, Observer, Outcome, Record, Signal, Solver, State
 /// Updates of the plain start of "solved again".
 pub(crate) const WARM_START: usize = 100;
 /// Updates that a solve without tuning may take.
-const LONGEST: usize = 1000;
+pub(crate) const LONGEST: usize = 1000;
 /// Updates without a lower held-out error after which such a solve ends.
 pub(crate) const PATIENCE: usize = 50;
 /// Updates on all entries at the end.
@@ -249,11 +249,19 @@ impl Practical {
             })
             .with_criterion(Training)
             .with_lambda(lambda.clone());
-        let Some(refit) = finished(watch(refit, Stage::Refit).into_run(full)?) else {
-            return interrupted(tuned);
+        let refit = match watch(refit, Stage::Refit).into_run(full) {
+            Err(Error::NotFinite {
+                last: Some(last), ..
+            }) => *last,
+            other => other?,
         };
+        if refit.stop_reason == StopReason::Interrupted {
+            return interrupted(tuned);
+        }
         let outer_error = winner.outer_error;
-        let outcome = tuned.refitted(refit, lambda, outer_error);
+        let seconds = [&plain, &tuned, &again, &refit].map(|outcome| outcome.seconds);
+        let mut outcome = tuned.clone().refitted(refit, lambda, outer_error);
+        outcome.seconds = seconds.iter().sum();
         Ok(Ok(PracticalOutcome {
             outcome,
             candidates: candidates.to_vec(),

@@ -23,7 +23,7 @@ fn tasks(count: u64) -> Vec<Task> {
 
 fn run(tasks: &[Task], rivals: &[Rival], dials: Scope, budget: Option<f64>) -> Contest {
     let scope = Scope::Hierarchical(1.0);
-    contest(tasks, rivals, scope, dials, budget, &|_| true).unwrap()
+    contest(tasks, rivals, scope, dials, budget, &|_| (), &|| true).unwrap()
 }
 
 #[test]
@@ -91,7 +91,7 @@ fn dials_may_belong_to_components_but_not_to_rows() {
     let (least, most) = all.of(Rival::Random).next().unwrap().lambda;
     assert!(least < most, "components have dials of their own");
     let scope = Scope::Hierarchical(1.0);
-    let found = contest(&tasks, &rivals, scope, Scope::Row, None, &|_| true);
+    let found = contest(&tasks, &rivals, scope, Scope::Row, None, &|_| (), &|| true);
     assert!(matches!(found, Err(Error::ScopeUnsupported { .. })));
 }
 

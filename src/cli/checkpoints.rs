@@ -44,7 +44,6 @@ pub struct Checkpoints {
     data_hash: String,
     settings_hash: String,
     every: Option<usize>,
-    also_at: Option<usize>,
     last: Instant,
     history: Vec<Record>,
     lambda_at_start: Option<Array2<f64>>,
@@ -68,7 +67,6 @@ impl Checkpoints {
             data_hash: data_hash.into(),
             settings_hash: settings_hash.into(),
             every,
-            also_at: None,
             last: Instant::now(),
             history: Vec::new(),
             lambda_at_start: None,
@@ -100,21 +98,19 @@ impl Checkpoints {
         self.aftermath.lock()
     }
 
-    /// With a checkpoint at this iteration in any case.
-    pub fn and_at(mut self, iteration: usize) -> Self {
-        self.also_at = Some(iteration);
-        self
+    /// Whether Ctrl-C was pressed.
+    pub fn is_interrupted(&self) -> bool {
+        self.interrupted.load(Ordering::SeqCst)
     }
 
-    /// The flag that Ctrl-C raises.
-    pub fn flag(&self) -> Arc<AtomicBool> {
-        self.interrupted.clone()
+    /// Writes a state that was observed before, after which other work was interrupted.
+    pub fn write_again(&mut self, state: &State) {
+        if let Err(error) = self.write(state) {
+            self.note().error = Some(error);
+        }
     }
 
     fn is_due(&self, iteration: usize) -> bool {
-        if self.also_at == Some(iteration) {
-            return true;
-        }
         match self.every {
             Some(every) => iteration > 0 && iteration.is_multiple_of(every),
             None => self.last.elapsed() >= INTERVAL,

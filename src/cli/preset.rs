@@ -6,7 +6,7 @@
 use altbi::{Beta, Error, Exponent, Method, Result, Selection};
 use clap::ValueEnum;
 
-use super::arguments::{CriterionArgument, Penalize};
+use super::arguments::{CriterionArgument, Penalize, lambda_step_text};
 use super::fit::FitArguments;
 
 /// `--preset`.
@@ -34,7 +34,6 @@ impl Preset {
                 let mut flags: Vec<String> = [
                     "--bunch-over=both",
                     "--criterion=held-out:0.1",
-                    "--lambda-step=adam:0.3",
                     "--lambda-units=relative",
                     "--normalize=h-rms",
                     "--hypergradient=adjoint",
@@ -44,6 +43,7 @@ impl Preset {
                 .map(String::from)
                 .to_vec();
                 flags.extend([
+                    format!("--lambda-step={}", lambda_step_text(config.lambda_step)),
                     format!("--bunch={}", config.bunch),
                     format!("--warm-up={}", config.warm_up),
                     format!("--exponent={exponent}"),

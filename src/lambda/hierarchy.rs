@@ -68,18 +68,19 @@ impl Hierarchy {
         moments: Option<&mut Moments>,
     ) {
         let (least, most) = moment.interval;
+        // A weight of zero was asked for, and stays.
+        let before = lambda.clone();
         if self.levels() == 0 {
             let (iteration, of) = (moment.iteration, moment.of);
             step.apply(lambda, hypergradient, iteration, of, most, moments);
         } else {
             self.apply_in_parts(step, lambda, hypergradient, moment, moments);
         }
-        for weight in lambda.iter_mut() {
-            // A weight of zero was asked for, and steps along log λ keep it; and what is
-            // not a number must be noticed.
+        for (weight, before) in lambda.iter_mut().zip(&before) {
+            // (What is not a number must be noticed.)
             if *weight > most {
                 *weight = most;
-            } else if *weight < least && *weight > 0.0 {
+            } else if *weight < least && *before > 0.0 {
                 *weight = least;
             }
         }

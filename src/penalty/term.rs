@@ -26,7 +26,8 @@ pub enum Weight {
 /// One summand `Σ_i λ_i r(w_i)` of the penalised objective.
 ///
 /// Penalties add up: a [`Rule`](crate::update::Rule) holds a list of terms, each
-/// with a weight of its own. At most one of them is tuned.
+/// with a weight of its own. In the paper's [`Bunch`](crate::Bunch) at most one of them is
+/// tuned; a [`JointBunch`](crate::joint::JointBunch) takes any number.
 #[derive(Clone)]
 pub struct PenaltyTerm {
     /// What is penalised.

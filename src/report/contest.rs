@@ -81,31 +81,19 @@ pub fn ratio(difference: Option<crate::metrics::PairedDifference>) -> String {
     }
 }
 
-/// Whether somebody judges.
-fn is_judged(contest: &Contest) -> bool {
-    contest
-        .standings
-        .iter()
-        .all(|standing| !standing.judged.is_nan())
-}
-
 fn table(contest: &Contest) -> String {
-    let judged = is_judged(contest);
+    let judged = contest.is_judged();
     let mut table = String::from(
         "<div class=\"wide\"><table class=\"numbers\"><caption>Errors relative to plain updates \
-         stopped early (geometric means ± standard errors), and practical relative to each \
-         rival</caption><tr><th>rival</th><th>held out</th>",
+         stopped early (geometric means ± standard errors), best first, and practical relative to \
+         each rival</caption><tr><th>rival</th><th>held out</th>",
     );
     if judged {
         table.push_str("<th>judged</th><th>after refit</th>");
     }
     table.push_str("<th>practical / rival</th><th>p</th><th>solves</th><th>updates</th><th>seconds</th></tr>\n");
-    let deciding: fn(&Standing) -> f64 = if judged {
-        |standing| standing.judged
-    } else {
-        |standing| standing.held_out
-    };
-    for rival in contest.rivals() {
+    let deciding = contest.deciding();
+    for rival in contest.ranking(deciding) {
         let class = if rival == Rival::Practical {
             " class=\"own\""
         } else {
@@ -144,19 +132,54 @@ fn table(contest: &Contest) -> String {
             mean(|standing| standing.seconds),
         );
     }
-    table.push_str("</table></div>\n<p class=\"small\">Below 1 is better. Updates: of both factors; one through which a hypergradient goes counts as three. p: two-sided signed ranks of the paired log ratios, not corrected for the number of rivals.</p>\n");
+    table.push_str("</table></div>\n<p class=\"small\">Below 1 is better. Updates: of both factors; one through which a hypergradient goes counts as three (four where β is neither 1 nor 2). p: two-sided signed ranks of the paired log ratios, not corrected for the number of rivals.</p>\n");
     table
 }
 
+/// The answers of all rivals, relative to plain.
+fn answers(contest: &Contest) -> Figure {
+    let rivals = contest.ranking(contest.deciding());
+    let bars = |measure: OfStanding| {
+        let bars = rivals.iter().enumerate().filter_map(|(place, rival)| {
+            let ratio = contest.compared(*rival, Rival::Plain, measure)?.mean.exp();
+            Some((place as f64, ratio.min(HIGHEST_BAR)))
+        });
+        bars.collect::<Vec<_>>()
+    };
+    let mut chart = Chart::new("", "error relative to plain", Scale::Linear)
+        .sized(900, 340)
+        .with(Series::bars("held out", bars(|standing| standing.held_out)));
+    if contest.is_judged() {
+        chart = chart.with(Series::bars("judged", bars(|standing| standing.judged)));
+    }
+    Figure {
+        name: "answers".into(),
+        title: "Every answer".into(),
+        caption: "Geometric means over the runs, relative to plain updates stopped early; bars \
+                  above 2 are cut off."
+            .into(),
+        svg: chart
+            .with_ticks(rivals.iter().map(|rival| rival.name().into()).collect())
+            .svg(),
+        wide: true,
+    }
+}
+
+/// Bars end here.
+const HIGHEST_BAR: f64 = 2.0;
+
 fn figures(contest: &Contest) -> Vec<Figure> {
-    let mut figures = vec![course(
-        contest,
-        "held_out_by_work",
-        "Held-out error against work",
-        ("updates", |point| point.work, |standing| standing.work),
-        (|point| point.held_out, |standing| standing.held_out),
-    )];
-    if is_judged(contest) {
+    let mut figures = vec![
+        answers(contest),
+        course(
+            contest,
+            "held_out_by_work",
+            "Held-out error against work",
+            ("updates", |point| point.work, |standing| standing.work),
+            (|point| point.held_out, |standing| standing.held_out),
+        ),
+    ];
+    if contest.is_judged() {
         figures.push(course(
             contest,
             "judged_by_work",
@@ -191,55 +214,47 @@ fn course(
     (error, last): (OfPoint, OfStanding),
 ) -> Figure {
     const PLACES: usize = 60;
+    const MOST: f64 = 1.2;
     let mut chart = Chart::new(unit, "error relative to plain", Scale::Linear).sized(900, 420);
     let plain = |seed: u64| {
         let of_plain = contest.of(Rival::Plain).find(|plain| plain.seed == seed);
         of_plain.map_or(f64::NAN, last)
     };
-    let end = contest.standings.iter().map(total).fold(0.0, f64::max);
-    for rival in contest.rivals() {
+    let spent = contest
+        .rivals()
+        .into_iter()
+        .filter(|rival| rival.searches() || *rival == Rival::Practical);
+    let end = spent
+        .flat_map(|rival| contest.of(rival))
+        .map(total)
+        .fold(0.0, f64::max);
+    let searches = |rival: &Rival| *rival == Rival::Practical || rival.searches();
+    for rival in contest.rivals().into_iter().filter(searches) {
         let standings: Vec<&Standing> = contest.of(rival).collect();
-        if rival == Rival::Practical || rival.searches() {
-            // Where all have something to show, the mean of what they show.
-            let shown = |place: f64, standing: &Standing| {
-                let points = standing.points.iter().filter(|point| at(point) <= place);
-                points
-                    .last()
-                    .map(|point| (error(point) / plain(standing.seed)).ln())
-            };
-            let points = (1..=PLACES).filter_map(|step| {
-                let place = end * step as f64 / PLACES as f64;
-                let logs: Option<Vec<f64>> = standings
-                    .iter()
-                    .map(|standing| shown(place, standing))
-                    .collect();
-                let logs = logs.filter(|logs| logs.iter().all(|log| log.is_finite()))?;
-                Some((place, (logs.iter().sum::<f64>() / logs.len() as f64).exp()))
-            });
-            // What begins far above everything would flatten the rest.
-            let points = points.filter(|(_, ratio)| *ratio < 1.5).collect();
-            chart = chart.with(Series::line(rival.name(), points));
-        } else {
-            let logs = standings
+        // Where all have something to show, the mean of what they show.
+        let shown = |place: f64, standing: &Standing| {
+            let points = standing.points.iter().filter(|point| at(point) <= place);
+            let last = points.last();
+            last.map(|point| (error(point) / plain(standing.seed)).ln())
+        };
+        let points = (1..=PLACES).filter_map(|step| {
+            let place = end * step as f64 / PLACES as f64;
+            let logs: Option<Vec<f64>> = standings
                 .iter()
-                .map(|standing| (last(standing) / plain(standing.seed)).ln());
-            let ratio = (logs.sum::<f64>() / standings.len() as f64).exp();
-            let place = standings
-                .iter()
-                .map(|standing| total(standing))
-                .sum::<f64>()
-                / standings.len() as f64;
-            if ratio.is_finite() && ratio < 1.5 {
-                chart = chart.with(Series::points(rival.name(), vec![(place, ratio)]));
-            }
-        }
+                .map(|standing| shown(place, standing))
+                .collect();
+            let logs = logs.filter(|logs| logs.iter().all(|log| log.is_finite()))?;
+            Some((place, (logs.iter().sum::<f64>() / logs.len() as f64).exp()))
+        });
+        // What begins far above everything would flatten the rest.
+        let points = points.filter(|(_, ratio)| *ratio < MOST).collect();
+        chart = chart.with(Series::line(rival.name(), points));
     }
     Figure {
         name: name.into(),
         title: title.into(),
-        caption: "Geometric means over the runs, relative to plain updates stopped early: lines \
-                  for searches, the best so far by held-out error; points for rules that give one \
-                  answer. What is above 1.5 is not shown."
+        caption: "The best so far by held-out error: geometric means over the runs, relative to \
+                  plain updates stopped early. A line begins where it falls below 1.2."
             .into(),
         svg: chart.svg(),
         wide: true,

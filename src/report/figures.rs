@@ -100,13 +100,20 @@ fn held_out(run: &RunRecords) -> Option<Figure> {
         .skip(1)
         .min_by(|a, b| a.outer_error.total_cmp(&b.outer_error));
     let lowest = lowest.map_or(0, |record| record.iteration);
-    let kept = &run.summary["selected_iteration"];
+    // With several candidates, the page says which was taken.
+    let kept = match run.summary["choice"].is_null() {
+        true => format!(
+            "; the factors kept are those of iteration {}",
+            run.summary["selected_iteration"]
+        ),
+        false => String::new(),
+    };
     Some(Figure {
         name: "held_out".into(),
         title: "Training and held-out error".into(),
         caption: format!(
             "Divergence per entry that the updates saw, and per entry that they did not. The latter \
-             is lowest in iteration {lowest}; the factors kept are those of iteration {kept}."
+             is lowest in iteration {lowest}{kept}."
         ),
         svg: chart.svg(),
         wide: false,
@@ -133,7 +140,7 @@ fn lambda_of_each(run: &RunRecords) -> Figure {
                 .map(|(place, weight)| (place as f64, *weight))
                 .collect(),
         };
-        chart = chart.with(Series::points(name.as_str(), points));
+        chart = chart.with(Series::line(name.as_str(), points));
     }
     let ticks = (1..=most).map(|place| place.to_string()).collect();
     Figure {

@@ -48,7 +48,9 @@ pub(super) fn run_page(run: &RunRecords, figures: &[Figure]) -> String {
     if let Some(weight) = summary["held_out"]["held_out_weight"].as_f64() {
         let error = summary["outer_error"].as_f64().unwrap_or(f64::NAN) / weight;
         cards.push(("Held-out error per entry", format!("{error:.4e}")));
-        cards.push(("Kept iteration", number("selected_iteration")));
+        if summary["choice"].is_null() {
+            cards.push(("Kept iteration", number("selected_iteration")));
+        }
     }
     let seconds = summary["seconds"].as_f64().unwrap_or(f64::NAN);
     cards.push(("Seconds", format!("{seconds:.2}")));

@@ -3,7 +3,7 @@
 use ndarray::Array2;
 
 use super::Solver;
-use super::start::{PENALIZED_MU_LAMBDA, at_most};
+use super::start::PENALIZED_MU_LAMBDA;
 use crate::config::{BunchOver, Method};
 use crate::criterion::weighted_divergence;
 use crate::engine::Joint;
@@ -38,7 +38,7 @@ impl Solver {
     }
 
     /// Where each penalty's weights lie in the column λ.
-    pub(super) fn layout(&self, problem: &Problem) -> Layout {
+    pub(crate) fn layout(&self, problem: &Problem) -> Layout {
         let [n, m] = problem.shape();
         let scope = self.config.scope;
         let groups = self.tuned().map(|(side, term)| {
@@ -56,11 +56,6 @@ impl Solver {
         Layout {
             groups: groups.collect(),
         }
-    }
-
-    /// The same for those who search over weights.
-    pub(crate) fn layout_of(&self, problem: &Problem) -> Layout {
-        self.layout(problem)
     }
 
     pub(super) fn moments(&self, problem: &Problem, lambda: &Array2<f64>) -> Option<Moments> {
@@ -156,13 +151,13 @@ impl Solver {
                 Units::Absolute => {
                     let mut balanced = self.balanced(problem, factors, divergences, &layout)?;
                     problem.round(&mut balanced);
-                    balanced.mapv_inplace(|value| at_most(value, self.config.lambda_max));
+                    balanced.mapv_inplace(|value| self.within(value));
                     return Ok(balanced);
                 }
             },
         };
         let mut column = problem.matrix("λ", &column, [weights, 1])?;
-        column.mapv_inplace(|value| at_most(value, self.config.lambda_max));
+        column.mapv_inplace(|value| self.within(value));
         Ok(column)
     }
 

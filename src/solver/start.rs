@@ -109,6 +109,17 @@ impl Solver {
         Ok(())
     }
 
+    /// A first weight, kept in its interval; zero stays.
+    pub(super) fn within(&self, value: f64) -> f64 {
+        if value > self.config.lambda_max {
+            self.config.lambda_max
+        } else if value > 0.0 && value < self.config.lambda_min {
+            self.config.lambda_min
+        } else {
+            value
+        }
+    }
+
     fn initial_lambda(
         &self,
         problem: &Problem,
@@ -128,12 +139,12 @@ impl Solver {
                 // An overflow is for the caller to refuse as such.
                 let mut balanced = balanced_lambda(rule, divergences, &problem.state(w));
                 problem.round(&mut balanced);
-                balanced.mapv_inplace(|value| at_most(value, self.config.lambda_max));
+                balanced.mapv_inplace(|value| self.within(value));
                 return Ok(balanced);
             }
         };
         let mut start = problem.matrix("λ", &start, [n, 1])?;
-        start.mapv_inplace(|value| at_most(value, self.config.lambda_max));
+        start.mapv_inplace(|value| self.within(value));
         Ok(start)
     }
 
@@ -223,8 +234,4 @@ impl Solver {
         let difference = agreement(problem, engine, &self.autodiff()?, factors, lambda, tuned)?;
         Ok(EngineUsed::Checked(difference))
     }
-}
-
-pub(super) fn at_most(value: f64, most: f64) -> f64 {
-    if value > most { most } else { value }
 }

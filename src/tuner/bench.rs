@@ -9,21 +9,19 @@ use crate::criterion::HeldOut;
 use crate::error::{Error, Result};
 use crate::factors::{Factors, GivenFactors};
 use crate::lambda::{LambdaStart, Layout, Scope, Units};
-use crate::practical;
+use crate::practical::{self, LONGEST, PATIENCE};
 use crate::problem::Problem;
 use crate::solver::{Solver, State};
 
 /// Updates between two looks at the held-out error.
 const STRIDE: usize = 5;
-/// Updates that one solve may take.
-const LONGEST: usize = 500;
 /// Updates on all entries after the choice.
 const REFIT: usize = 20;
 
 /// What a solve came to.
 #[derive(Debug, Clone)]
 pub(crate) struct Solved {
-    /// The dials, one for each penalty (or weight); `None` for absolute weights.
+    /// The dials, one for each weight; none where it was not by dials that λ was chosen.
     pub(crate) dials: Vec<f64>,
     /// λ of the best iterate.
     pub(crate) lambda: Array2<f64>,
@@ -86,11 +84,11 @@ impl<'a> Bench<'a> {
             config,
         };
         let warm = bench.solver(bench.config.clone());
-        bench.layout = warm.layout_of(&task.split);
-        bench.start = warm.init(&task.split)?.factors;
-        let work = bench.config.warm_up as f64;
-        let start = bench.start.clone();
-        bench.ledger.book(task, work, f64::INFINITY, &start);
+        bench.layout = warm.layout(&task.split);
+        let state = warm.init(&task.split)?;
+        let (work, error) = (bench.config.warm_up as f64, state.record.outer_error);
+        bench.ledger.book(task, work, error, &state.factors);
+        bench.start = state.factors;
         bench.config.warm_up = 0;
         Ok(bench)
     }
@@ -119,7 +117,7 @@ impl<'a> Bench<'a> {
         let lambda = Array2::from_shape_vec((dials.len(), 1), weights.collect());
         let lambda = lambda.expect("a column of dials");
         let config = self.config.clone();
-        self.solve_with(config, dials.to_vec(), Some(lambda), from, |_, _| {})
+        self.solve_with(config, dials.to_vec(), Some(lambda), from, |_, _| true)
     }
 
     /// The same dial for all.
@@ -135,21 +133,22 @@ impl<'a> Bench<'a> {
     pub(crate) fn solve_plain(&mut self) -> Result<Option<Solved>> {
         let mut config = self.config.clone().with_method(Method::MuT);
         config.lambda = LambdaStart::Auto;
-        self.solve_with(config, Vec::new(), None, None, |_, _| {})
+        self.solve_with(config, Vec::new(), None, None, |_, _| true)
     }
 
     /// With the same absolute λ everywhere.
     pub(crate) fn solve_absolute(&mut self, lambda: f64) -> Result<Option<Solved>> {
         let config = self.config.clone().with_units(Units::Absolute);
         let weights = Array2::from_elem((self.dials(), 1), lambda);
-        self.solve_with(config, Vec::new(), Some(weights), None, |_, _| {})
+        self.solve_with(config, Vec::new(), Some(weights), None, |_, _| true)
     }
 
-    /// With weights that change along the run: `schedule` sees λ and the updates done.
+    /// With weights that change along the run: `schedule` sees λ and the updates done, and
+    /// says whether the solve may end when the held-out error stops falling.
     pub(crate) fn solve_scheduled(
         &mut self,
         dial: f64,
-        schedule: impl Fn(&mut Array2<f64>, usize),
+        schedule: impl Fn(&mut Array2<f64>, usize) -> bool,
     ) -> Result<Option<Solved>> {
         let weights = Array2::from_elem((self.dials(), 1), dial.exp());
         let config = self.config.clone();
@@ -162,7 +161,9 @@ impl<'a> Bench<'a> {
         config.lambda = LambdaStart::Auto;
         let solver = self.solver(config).with_factors(self.start());
         let mut state = solver.init(&self.task.split)?;
-        for _ in 0..LONGEST / STRIDE {
+        let mut updates = 0;
+        while updates < LONGEST && !self.ledger.is_spent() {
+            updates += STRIDE;
             state = match self.advance(&solver, &state) {
                 Err(Error::NotFinite { .. }) => break,
                 other => other?,
@@ -186,11 +187,14 @@ impl<'a> Bench<'a> {
     }
 
     fn advance(&mut self, solver: &Solver, state: &State) -> Result<State> {
-        let next = solver.step(&self.task.split, state)?;
-        let error = next.record.outer_error;
-        self.ledger
-            .book(self.task, STRIDE as f64, error, &next.factors);
-        Ok(next)
+        let next = solver.step(&self.task.split, state);
+        let (error, factors) = match &next {
+            Ok(next) => (next.record.outer_error, &next.factors),
+            // What blew up was work all the same.
+            Err(_) => (f64::INFINITY, &state.factors),
+        };
+        self.ledger.book(self.task, STRIDE as f64, error, factors);
+        next
     }
 
     /// One solve until the held-out error has stopped falling or the budget is spent;
@@ -201,7 +205,7 @@ impl<'a> Bench<'a> {
         dials: Vec<f64>,
         lambda: Option<Array2<f64>>,
         from: Option<&Factors>,
-        schedule: impl Fn(&mut Array2<f64>, usize),
+        schedule: impl Fn(&mut Array2<f64>, usize) -> bool,
     ) -> Result<Option<Solved>> {
         if self.ledger.is_spent() {
             return Ok(None);
@@ -227,9 +231,9 @@ impl<'a> Bench<'a> {
                 other => other?,
             };
             updates += STRIDE;
-            schedule(&mut state.lambda, updates);
+            let may_end = schedule(&mut state.lambda, updates);
             let best = state.best.as_ref().map_or(0, |best| best.record.iteration);
-            if (state.iteration - best) * STRIDE > practical::PATIENCE {
+            if may_end && (state.iteration - best) * STRIDE > PATIENCE {
                 break;
             }
         }
@@ -297,7 +301,11 @@ impl<'a> Bench<'a> {
             w: Some(factors.w.clone()),
             h: Some(factors.h.clone()),
         });
-        Ok(solver.run(full)?.factors())
+        match solver.run(full) {
+            // Better as it was than not at all.
+            Err(Error::NotFinite { .. }) => Ok(factors.clone()),
+            outcome => Ok(outcome?.factors()),
+        }
     }
 }
 

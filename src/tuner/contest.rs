@@ -4,6 +4,7 @@ use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use super::bench::Answer;
+use super::ledger::or_null;
 use super::{
     Bench, Point, Rival, Task, covariance, discrepancy, exponential, genetic, grid, hypergradient,
     l_curve, parzen, path, random, single,
@@ -22,8 +23,10 @@ pub struct Standing {
     /// The held-out error of the answer, per entry.
     pub held_out: f64,
     /// The judge's error of the answer ([`Task::judged`]).
+    #[serde(with = "or_null")]
     pub judged: f64,
     /// The judge's error after a few updates on all entries.
+    #[serde(with = "or_null")]
     pub refit: f64,
     /// Solves begun.
     pub solves: usize,
@@ -87,6 +90,36 @@ impl Contest {
         (known(first) && known(second)).then(|| PairedDifference::of(&differences))?
     }
 
+    /// Whether somebody judged.
+    pub fn is_judged(&self) -> bool {
+        self.standings
+            .iter()
+            .all(|standing| !standing.judged.is_nan())
+    }
+
+    /// What decides: the judge's error, or where nobody judges the held-out error.
+    pub fn deciding(&self) -> Measure {
+        if self.is_judged() {
+            |standing| standing.judged
+        } else {
+            |standing| standing.held_out
+        }
+    }
+
+    /// The rivals by the geometric mean of a measure, best first.
+    pub fn ranking(&self, measure: Measure) -> Vec<Rival> {
+        let mut rivals = self.rivals();
+        let place = |rival: &Rival| {
+            let logs = self.mean(*rival, measure).map(|_| {
+                let logs = self.of(*rival).map(|standing| measure(standing).ln());
+                logs.sum::<f64>()
+            });
+            logs.unwrap_or(f64::INFINITY)
+        };
+        rivals.sort_by(|a, b| place(a).total_cmp(&place(b)));
+        rivals
+    }
+
     /// The mean of some number of a rival.
     pub fn mean(&self, rival: Rival, measure: Measure) -> Option<Spread> {
         Spread::of(&self.of(rival).map(measure).collect::<Vec<_>>())
@@ -96,7 +129,7 @@ impl Contest {
 /// Runs the rivals on every task, on as many threads as the current pool has. The first
 /// is always `practical`, whose work is the budget of the others, unless one is given.
 /// `scope` is what a weight of `practical` belongs to, `dials` what a dial of the others
-/// does. `done` is told of each answer.
+/// does. `done` is told of each answer; while `going` says so, more are sought.
 ///
 /// # Errors
 /// What a solve refuses.
@@ -106,7 +139,8 @@ pub fn contest(
     scope: Scope,
     dials: Scope,
     budget: Option<f64>,
-    done: &(dyn Fn(&Standing) -> bool + Sync),
+    done: &(dyn Fn(&Standing) + Sync),
+    going: &(dyn Fn() -> bool + Sync),
 ) -> Result<Contest> {
     if matches!(dials, Scope::Row | Scope::Entry | Scope::Hierarchical(_)) {
         return Err(Error::ScopeUnsupported {
@@ -115,23 +149,26 @@ pub fn contest(
         });
     }
     let standings = tasks.par_iter().map(|task| {
+        let mut standings = Vec::new();
+        if !going() {
+            return Ok(standings);
+        }
         let first = hypergradient::run(task, scope)?;
         let budget = budget.unwrap_or(first.work);
-        let mut standings = Vec::new();
         let mut stand = |answer: Answer| {
             let standing = standing(task, answer);
-            let go_on = done(&standing);
+            done(&standing);
             standings.push(standing);
-            go_on
         };
-        let mut go_on = stand(first);
+        stand(first);
         for rival in rivals {
-            if !go_on || *rival == Rival::Practical {
-                continue;
+            if !going() {
+                break;
             }
             let bench = Bench::new(task, dials, budget)?;
-            go_on = stand(match rival {
-                Rival::Practical => unreachable!("it was first"),
+            stand(match rival {
+                // It was first.
+                Rival::Practical => continue,
                 Rival::Plain | Rival::None | Rival::Fixed => single::run(*rival, bench)?,
                 Rival::Exponential => exponential::run(bench)?,
                 Rival::Grid => grid::run(bench)?,

@@ -32,7 +32,7 @@ pub(super) fn run(mut bench: Bench<'_>) -> Result<Answer> {
     };
     let options = CMAESOptions::new(vec![middle; dials], quarter).seed(seed);
     let mut search = options.build(objective).expect("options that hold");
-    // A solve takes ten updates at least, so this ends.
+    // Every solve is booked, so this ends.
     while search.next().is_none() {
         let spent = search
             .current_best_individual()

@@ -1,34 +1,44 @@
-//! A grid of equally spaced dials, every solve from the same start.
+//! A grid of equally spaced dials, every solve from the same start; then a finer one, until
+//! the budget is spent.
+
+use rand::seq::SliceRandom;
 
 use super::bench::{Answer, better};
+use super::random::generator;
 use super::{Bench, DIAL, Rival};
 use crate::error::Result;
 
-/// Updates that a solve takes, as far as planning the grid goes.
-const TYPICAL_SOLVE: f64 = 120.0;
-
 pub(super) fn run(mut bench: Bench<'_>) -> Result<Answer> {
     let dials = bench.dials();
-    let solves = (bench.ledger.left() / TYPICAL_SOLVE).max(2.0);
-    let per_dial = (solves.powf(1.0 / dials as f64).floor() as usize).max(2);
-    let at = |step: usize| {
-        // Both ends are extremes; the points lie in the middle of equal parts.
-        DIAL.0 + (DIAL.1 - DIAL.0) * (step as f64 + 0.5) / per_dial as f64
-    };
-    let mut best = None;
-    let mut places = vec![0; dials];
-    loop {
-        let theta: Vec<f64> = places.iter().map(|place| at(*place)).collect();
-        match bench.solve(&theta, None)? {
-            Some(solved) => best = better(best, solved),
-            None => break,
+    // The middle of all, which also tells what a solve costs.
+    let before = bench.ledger.left();
+    let mut best = bench.solve_alike((DIAL.0 + DIAL.1) / 2.0, None)?;
+    let cost = (before - bench.ledger.left()).max(1.0);
+    let affordable = (bench.ledger.left() / cost).powf(1.0 / dials as f64);
+    let mut per_dial = (affordable.floor() as usize).max(2);
+    let mut generator = generator(bench.task.seed);
+    while !bench.ledger.is_spent() {
+        let mut places: Vec<usize> = (0..per_dial.saturating_pow(dials as u32).min(MOST)).collect();
+        // So that no end of a dial is left out if the budget is.
+        places.shuffle(&mut generator);
+        for place in places {
+            let theta: Vec<f64> = (0..dials)
+                .map(|dial| at(place / per_dial.pow(dial as u32) % per_dial, per_dial))
+                .collect();
+            match bench.solve(&theta, None)? {
+                Some(solved) => best = better(best, solved),
+                None => break,
+            }
         }
-        // The next place, as one counts.
-        let Some(moved) = places.iter().position(|place| place + 1 < per_dial) else {
-            break;
-        };
-        places[..moved].fill(0);
-        places[moved] += 1;
+        per_dial += 1;
     }
     bench.answer(Rival::Grid, best)
+}
+
+/// A larger grid could not be walked through, nor counted.
+const MOST: usize = 1 << 20;
+
+/// Both ends of a dial are extremes; the points lie in the middle of equal parts.
+fn at(step: usize, of: usize) -> f64 {
+    DIAL.0 + (DIAL.1 - DIAL.0) * (step as f64 + 0.5) / of as f64
 }

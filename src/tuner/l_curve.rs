@@ -1,5 +1,5 @@
 //! The L-curve: along a path of λ, log penalty against log divergence bends like an L. Its
-//! corner is taken, without a look at the held-out entries.
+//! corner is taken; held-out entries stop the solves, as everybody's, but do not choose λ.
 
 use super::bench::{Answer, Solved};
 use super::{Bench, Rival, path};
@@ -12,7 +12,7 @@ pub(super) fn run(mut bench: Bench<'_>) -> Result<Answer> {
     bench.answer(Rival::LCurve, corner.or_else(|| solves.last().cloned()))
 }
 
-/// log D and log of the penalty without its weight (of all penalties together).
+/// log D and the logarithm of the penalties without λ, in relative units.
 fn place(solved: &Solved) -> (f64, f64) {
     let weight = solved.dials.first().map_or(1.0, |dial| dial.exp());
     let tiny = f64::MIN_POSITIVE;
@@ -20,10 +20,11 @@ fn place(solved: &Solved) -> (f64, f64) {
     (solved.divergence.max(tiny).ln(), penalty.max(tiny).ln())
 }
 
-/// The point where the curve, seen from the origin, bends most: the largest curvature
-/// (of the circle through three neighbours), counted as the bend of an L.
+/// The point farthest from the line between both ends, on the side of the origin, in units
+/// of the curve's own extent. (The largest curvature would be found wherever two points
+/// all but coincide, as those of weak penalties do.)
 fn corner(points: &[(f64, f64)]) -> Option<usize> {
-    // In units of its own extent, or the corner depends on the units of D.
+    let (first, last) = (points.first()?, points.last()?);
     let extent = |of: fn(&(f64, f64)) -> f64| {
         let values = points.iter().map(of);
         let (least, most) = values.fold((f64::INFINITY, f64::NEG_INFINITY), |(a, b), value| {
@@ -32,18 +33,16 @@ fn corner(points: &[(f64, f64)]) -> Option<usize> {
         (most - least).max(f64::MIN_POSITIVE)
     };
     let (wide, high) = (extent(|point| point.0), extent(|point| point.1));
-    let bends = points.windows(3).enumerate().map(|(index, three)| {
-        let at = |k: usize| (three[k].0 / wide, three[k].1 / high);
-        let ((ax, ay), (bx, by), (cx, cy)) = (at(0), at(1), at(2));
-        let area = (bx - ax) * (cy - ay) - (by - ay) * (cx - ax);
-        let side = |x: f64, y: f64| x.hypot(y).max(1e-12);
-        let sides = side(bx - ax, by - ay) * side(cx - bx, cy - by) * side(cx - ax, cy - ay);
-        // Weak to strong, the penalty falls and D grows: a corner towards the origin
-        // turns to the left.
-        (index + 1, 2.0 * area / sides)
-    });
-    let sharpest = bends.max_by(|a, b| a.1.total_cmp(&b.1))?;
-    Some(sharpest.0)
+    let (right, down) = ((last.0 - first.0) / wide, (first.1 - last.1) / high);
+    // Weak to strong, the penalty falls and D grows.
+    let below = |point: &(f64, f64)| {
+        let (x, y) = ((point.0 - first.0) / wide, (first.1 - point.1) / high);
+        y * right - x * down
+    };
+    let inner = points.iter().enumerate();
+    let inner = inner.filter(|(index, _)| *index > 0 && index + 1 < points.len());
+    let farthest = inner.max_by(|a, b| below(a.1).total_cmp(&below(b.1)))?;
+    Some(farthest.0)
 }
 
 #[cfg(test)]

@@ -17,8 +17,22 @@ pub struct Point {
     pub seconds: f64,
     /// The lowest held-out error so far, per entry.
     pub held_out: f64,
-    /// The judge's error of the same factors, per entry.
+    /// The judge's error of the same factors; NaN where nobody judges.
+    #[serde(with = "or_null")]
     pub judged: f64,
+}
+
+/// NaN as null, which JSON has, in place of NaN, which it has not.
+pub(super) mod or_null {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    pub(crate) fn serialize<S: Serializer>(value: &f64, to: S) -> Result<S::Ok, S::Error> {
+        Some(*value).filter(|value| !value.is_nan()).serialize(to)
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<f64, D::Error> {
+        Option::<f64>::deserialize(from).map(|value| value.unwrap_or(f64::NAN))
+    }
 }
 
 /// The books of one rival.

@@ -1,5 +1,6 @@
 //! Tree-structured Parzen estimators (crate tpe), one for each dial.
 
+use rand::RngExt;
 use tpe::{TpeOptimizer, parzen_estimator, range};
 
 use super::bench::{Answer, better};
@@ -7,19 +8,26 @@ use super::random::generator;
 use super::{Bench, DIAL, Rival};
 use crate::error::Result;
 
+/// Trials before there is anything to estimate from.
+const RANDOM_TRIALS: usize = 5;
+
 pub(super) fn run(mut bench: Bench<'_>) -> Result<Answer> {
     let mut generator = generator(bench.task.seed);
     let interval = range(DIAL.0, DIAL.1).expect("a proper interval");
     let estimators = (0..bench.dials()).map(|_| TpeOptimizer::new(parzen_estimator(), interval));
     let mut estimators: Vec<_> = estimators.collect();
     let mut best = None;
+    let mut trial = 0;
     loop {
-        let asked = estimators
-            .iter_mut()
-            .map(|estimator| estimator.ask(&mut generator));
-        let dials: Vec<f64> = asked
-            .map(|dial| dial.expect("an estimate over an interval"))
-            .collect();
+        trial += 1;
+        let asked = estimators.iter_mut().map(|estimator| {
+            if trial <= RANDOM_TRIALS {
+                return generator.random_range(DIAL.0..DIAL.1);
+            }
+            let asked = estimator.ask(&mut generator);
+            asked.expect("an estimate over an interval")
+        });
+        let dials: Vec<f64> = asked.collect();
         let Some(solved) = bench.solve(&dials, None)? else {
             break;
         };

@@ -95,6 +95,7 @@ impl Task {
     ) -> Result<Self> {
         let noisy = noise.on(clean, seed);
         let problem = Problem::new(&noisy.x, Precision::F64)?;
+        problem.check_domain(divergence.as_ref())?;
         let mut task = Self::of_data(problem, held_out, 0.0, rank, divergence, terms, seed)?;
         task.judge = Judge::Truth(noisy.w.dot(&noisy.h));
         Ok(task)
@@ -123,6 +124,24 @@ impl Task {
                 weighted.map(|(value, weight)| value * weight).sum::<f64>() / weights.sum()
             }
         }
+    }
+
+    /// D(X, truth) over the entries that are fitted, where there is a truth.
+    pub fn noise(&self) -> Option<f64> {
+        let Judge::Truth(truth) = &self.judge else {
+            return None;
+        };
+        let floor = self.divergence.floor(self.full.precision());
+        let truth = truth.mapv(|y| y.max(floor));
+        let (x, y) = (self.full.state(self.full.x()), self.full.state(&truth));
+        let values = to_host(&self.divergence.value(&x, &y));
+        Some(match self.split.mask() {
+            Some(mask) => {
+                let fitted = values.iter().zip(mask).filter(|(_, weight)| **weight > 0.0);
+                fitted.map(|(value, weight)| value * weight).sum()
+            }
+            None => values.iter().sum(),
+        })
     }
 
     /// The weight of the held-out entries.

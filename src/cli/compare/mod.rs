@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use altbi::data::{
-    Benchmark, Noise, Source, benchmark_a, benchmark_b, benchmark_c, benchmark_d, read_matrix,
-    text_fingerprint,
+    Benchmark, Noise, Source, benchmark_a, benchmark_b, benchmark_c, benchmark_d, fingerprint,
+    read_matrix, text_fingerprint,
 };
 use altbi::report::{ratio, shell_quoted, write_contest};
 use altbi::tuner::{Contest, Judge, RIVALS, Rival, Standing, Task, contest};
@@ -19,7 +19,7 @@ use clap::{Args, ValueEnum};
 use self::show::Show;
 use self::store::Store;
 use super::Ending;
-use super::arguments::{DataArguments, PenaltyArguments, divergence_name};
+use super::arguments::{DataArguments, PenaltyArguments, PrecisionName, divergence_name};
 use super::output::{complain, json, say};
 
 /// Arguments of `compare`.
@@ -67,14 +67,15 @@ pub struct CompareArguments {
     )]
     held_out: f64,
     /// Share of the entries of DATA that nobody sees, for judging; 0: nobody judges
+    /// [default: 0.1]
     #[arg(
         long,
         value_name = "FRACTION",
-        default_value_t = 0.1,
         allow_negative_numbers = true,
-        conflicts_with = "truth"
+        conflicts_with = "truth",
+        requires = "data"
     )]
-    test: f64,
+    test: Option<f64>,
     /// The matrix without noise, a file like DATA, for judging
     #[arg(long, value_name = "FILE", requires = "data")]
     truth: Option<String>,
@@ -143,12 +144,18 @@ impl CompareArguments {
         let terms = self.penalties.terms()?;
         let seeds = (0..self.runs as u64).map(|run| self.seed.wrapping_add(run));
         let Some(data) = &self.data else {
-            if self.table.mask.is_some() {
-                return Err(Error::Conflict {
-                    first: "--mask",
+            let conflict = |first, reason| {
+                Err(Error::Conflict {
+                    first,
                     second: "a benchmark",
-                    reason: "a mask belongs to data; give DATA too",
-                });
+                    reason,
+                })
+            };
+            if self.table.mask.is_some() {
+                return conflict("--mask", "a mask belongs to data; give DATA too");
+            }
+            if self.table.dtype != PrecisionName::F64 {
+                return conflict("--dtype f32", "benchmarks are made in 64 bits; give DATA");
             }
             let noise = Noise::of_beta(self.divergence.0);
             let tasks = seeds.map(|seed| {
@@ -175,7 +182,10 @@ impl CompareArguments {
                 });
             }
         }
-        let test = if truth.is_some() { 0.0 } else { self.test };
+        let test = match &truth {
+            Some(_) => 0.0,
+            None => self.test.unwrap_or(0.1),
+        };
         let tasks = seeds.map(|seed| {
             let (divergence, terms) = (divergence.clone(), terms.clone());
             let problem = problem.clone();
@@ -196,13 +206,11 @@ impl CompareArguments {
         }
         // Errors are told relative to plain.
         let mut rivals = vec![Rival::Practical, Rival::Plain];
-        rivals.extend(
-            self.rivals
-                .iter()
-                .filter(|rival| !rivals.contains(rival))
-                .copied()
-                .collect::<Vec<_>>(),
-        );
+        for rival in &self.rivals {
+            if !rivals.contains(rival) {
+                rivals.push(*rival);
+            }
+        }
         rivals
     }
 
@@ -243,8 +251,9 @@ impl CompareArguments {
             })
         };
         range(self.runs > 0, "the number of runs", 0.0, "at least 1")?;
-        let test = (0.0..=0.5).contains(&self.test);
-        range(test, "the test fraction", self.test, "from 0 to 0.5")?;
+        let test = self.test.unwrap_or(0.0);
+        let ok = (0.0..=0.5).contains(&test);
+        range(ok, "the test fraction", test, "from 0 to 0.5")?;
         let threads = self.threads <= 1024;
         let count = self.threads as f64;
         range(threads, "the number of threads", count, "at most 1024")?;
@@ -284,11 +293,11 @@ pub fn compare(arguments: &CompareArguments) -> Result<Ending> {
     let done = |standing: &Standing| {
         show.done(standing);
         store.keep(standing);
-        !show.interrupted.load(Ordering::Relaxed)
     };
+    let going = || !show.interrupted.load(Ordering::Relaxed);
     let budget = arguments.budget.map(|updates| updates as f64);
     let (scope, dials) = (arguments.lambda_scope, arguments.rival_scope);
-    pool.install(|| contest(&missing, &rivals, scope, dials, budget, &done))?;
+    pool.install(|| contest(&missing, &rivals, scope, dials, budget, &done, &going))?;
     let all = store.finished()?;
     if show.interrupted.load(Ordering::Relaxed) {
         match &arguments.out {
@@ -321,11 +330,16 @@ impl CompareArguments {
     fn fingerprint(&self, tasks: &[Task], about: &str) -> String {
         let mut text = format!(
             "{about} {:?} {:?} {:?}",
-            self.rivals, self.budget, self.test
+            self.rivals, self.budget, self.table.dtype
         );
         for task in tasks {
-            text += &altbi::data::fingerprint(task.full.x());
-            text += &format!("{}", task.training_weight());
+            text += &fingerprint(task.full.x());
+            text += &task.split.mask().map(fingerprint).unwrap_or_default();
+            match &task.judge {
+                Judge::Nobody => {}
+                Judge::Truth(truth) => text += &fingerprint(truth),
+                Judge::Test(_, weights) => text += &fingerprint(weights),
+            }
         }
         text_fingerprint(&text)
     }
@@ -333,10 +347,7 @@ impl CompareArguments {
 
 /// Errors relative to plain, rival by rival.
 fn print(contest: &Contest) {
-    let judged = contest
-        .standings
-        .iter()
-        .all(|standing| !standing.judged.is_nan());
+    let deciding = contest.deciding();
     say("\nErrors relative to plain updates stopped early (geometric mean ± standard error):");
     say(format!(
         "{:<13}{:>16}{:>16}{:>16}{:>20}{:>8}{:>9}{:>9}",
@@ -349,14 +360,9 @@ fn print(contest: &Contest) {
         "updates",
         "seconds"
     ));
-    for rival in contest.rivals() {
+    for rival in contest.ranking(deciding) {
         let to_plain =
             |measure: fn(&Standing) -> f64| ratio(contest.compared(rival, Rival::Plain, measure));
-        let deciding: fn(&Standing) -> f64 = if judged {
-            |standing| standing.judged
-        } else {
-            |standing| standing.held_out
-        };
         let against = contest
             .compared(Rival::Practical, rival, deciding)
             .filter(|_| rival != Rival::Practical);

@@ -16,6 +16,8 @@ pub(super) struct Store {
     rivals: usize,
     standings: Mutex<Vec<Standing>>,
     failed: Mutex<Option<Error>>,
+    /// One writer at a time, or an older state could come last.
+    writing: Mutex<()>,
 }
 
 /// What `standings.json` holds.
@@ -38,9 +40,15 @@ impl Store {
                 Some(kept) if kept.fingerprint == fingerprint => {
                     standings = kept.contest.standings;
                 }
-                _ => {
-                    return Err(Error::RunFolderExists {
+                Some(_) => {
+                    return Err(Error::OtherComparison {
                         path: folder.into(),
+                    });
+                }
+                None => {
+                    return Err(Error::NotAnExperiment {
+                        path: folder.into(),
+                        reason: "it has no standings.json that altbi compare wrote",
                     });
                 }
             }
@@ -51,6 +59,7 @@ impl Store {
             rivals,
             standings: Mutex::new(standings),
             failed: Mutex::new(None),
+            writing: Mutex::new(()),
         })
     }
 
@@ -83,6 +92,7 @@ impl Store {
         let Some(folder) = &self.folder else {
             return Ok(());
         };
+        let _one_at_a_time = self.writing.lock();
         std::fs::create_dir_all(folder).map_err(|source| Error::Write {
             path: folder.clone(),
             source,

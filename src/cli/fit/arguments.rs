@@ -288,9 +288,7 @@ impl FitArguments {
         };
         set("lambda", lambda);
         set("lambda-step", lambda_step_text(self.lambda_step).into());
-        if self.lambda_max.is_finite() {
-            set("lambda-max", self.lambda_max.into());
-        }
+        set("lambda-max", self.lambda_max.into());
         set("hypergradient", word(&self.hypergradient).into());
         set("engine", word(&self.engine).into());
         set("threads", integer(self.threads as u64));

@@ -1,11 +1,14 @@
 //! `--preset practical`: plain updates, the tuned run, the final λ again, a refit.
 
+use std::sync::Arc;
+
 use altbi::practical::{Practical, Stage};
 use altbi::report::Choice;
 use altbi::{
     Checkpoint, Error, GivenFactors, Observer, Outcome, Problem, Record, Result, Signal, State,
 };
-use std::sync::atomic::Ordering;
+
+use parking_lot::Mutex;
 
 use super::Run;
 use crate::cli::arguments::{LambdaArgument, read_lambda, read_optional};
@@ -28,25 +31,32 @@ impl Run<'_> {
                 h: read_optional(arguments.init_h.as_ref())?,
             });
         practical.config = self.solver.clone();
-        if let LambdaArgument::File(path) = &arguments.lambda {
+        // (Only a fresh run looks at it.)
+        if let (LambdaArgument::File(path), None) = (&arguments.lambda, checkpoint) {
             practical = practical.with_lambda(read_lambda(path)?);
         }
-        let interrupted = checkpoints.flag();
-        let mut checkpoints = Some(checkpoints.and_at(self.solver.max_iterations));
+        // The tuned run's last state, to go on from if a later stage is interrupted.
+        let story = Arc::new(Mutex::new((checkpoints, None::<State>)));
         let mut observers = |stage: Stage| {
+            let story = story.clone();
             let mut observers: Vec<Box<dyn Observer>> = Vec::new();
             if stage == Stage::Tuned {
-                let checkpoints = checkpoints.take().expect("it is tuned once");
-                observers.push(Box::new(checkpoints));
+                observers.push(Box::new(move |record: &Record, state: &State| {
+                    let (checkpoints, last) = &mut *story.lock();
+                    *last = Some(state.clone());
+                    checkpoints.iterated(record, state)
+                }));
                 observers.extend(self.progress());
             } else {
-                let interrupted = interrupted.clone();
                 observers.push(Box::new(move |_: &Record, _: &State| {
-                    if interrupted.load(Ordering::SeqCst) {
-                        Signal::Stop
-                    } else {
-                        Signal::Continue
+                    let (checkpoints, last) = &mut *story.lock();
+                    if !checkpoints.is_interrupted() {
+                        return Signal::Continue;
                     }
+                    if let Some(last) = last.take() {
+                        checkpoints.write_again(&last);
+                    }
+                    Signal::Stop
                 }));
             }
             observers

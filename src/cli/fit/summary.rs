@@ -1,6 +1,6 @@
 //! A run in a dozen lines.
 
-use altbi::metrics::Recovery;
+use altbi::metrics::{Recovery, Spread};
 use altbi::report::Summary;
 use altbi::{Divergence, Method, Outcome};
 
@@ -24,14 +24,16 @@ impl Run<'_> {
         line("method", self.describe_method());
         let (reason, iterations) = (summary.stop_reason, summary.iterations);
         line("stopped", format!("{reason} after {iterations} iterations"));
-        if outcome.selected < iterations {
+        if outcome.selected < iterations && summary.choice.is_none() {
             let selected = outcome.selected;
             line(
                 "kept",
                 format!("iteration {selected}, which has the lowest outer error"),
             );
         }
-        if let Some(share) = &summary.held_out {
+        // (After a refit the divergence is over all entries.)
+        let share = summary.held_out.as_ref();
+        if let Some(share) = share.filter(|_| summary.choice.is_none()) {
             let training = summary.divergence / share.training_weight;
             let held_out = summary.outer_error / share.held_out_weight;
             line(
@@ -40,6 +42,7 @@ impl Run<'_> {
             );
         }
         if let Some(choice) = &summary.choice {
+            let weight = summary.held_out.map_or(1.0, |of| of.held_out_weight);
             for (index, candidate) in choice.candidates.iter().enumerate() {
                 let name = if index == 0 { "candidates" } else { "" };
                 let taken = if index == choice.chosen {
@@ -47,8 +50,11 @@ impl Run<'_> {
                 } else {
                     ""
                 };
-                let (error, stage) = (candidate.outer_error, candidate.stage);
-                line(name, format!("{error:.6e} held out: {stage}{taken}"));
+                let (error, stage) = (candidate.outer_error / weight, candidate.stage);
+                line(
+                    name,
+                    format!("{error:.4e} per held-out entry: {stage}{taken}"),
+                );
             }
             line(
                 "refit",
@@ -71,14 +77,23 @@ impl Run<'_> {
             let text = format!("mean SIR W {w:.2} dB, H {h:.2} dB against the true factors");
             line("recovery", text);
         }
-        let end = &outcome.history[outcome.selected];
-        line(
-            "λ",
-            format!(
-                "median {:.3e}, from {:.3e} to {:.3e}",
-                end.lambda_median, end.lambda_min, end.lambda_max
-            ),
-        );
+        let groups = outcome.weights();
+        for group in &groups {
+            let values: Vec<f64> = group.lambda.iter().copied().collect();
+            let sizes = match Spread::of(&values) {
+                Some(of) if of.count == 1 => format!("{:.3e}", of.mean),
+                Some(of) => format!(
+                    "median {:.3e}, from {:.3e} to {:.3e}",
+                    of.median, of.least, of.most
+                ),
+                None => "not a number".into(),
+            };
+            let whose = match groups.len() {
+                1 => String::new(),
+                _ => format!(" ({} on {:?})", group.penalty, group.side),
+            };
+            line("λ", sizes + &whose);
+        }
         line("engine", outcome.engine.to_string());
         line("time", format!("{:.2} s", summary.seconds));
         let place = match &self.folder {
