@@ -278,11 +278,10 @@ fn normalised_rows_of_h_have_unit_size_at_the_start_of_a_bunch() {
     }
 }
 
-struct StopAt(
-    usize,
-    Arc<std::sync::Mutex<Option<(State, Vec<Record>)>>>,
-    Vec<Record>,
-);
+/// Where a run stood, and how it had got there.
+type Story = Arc<std::sync::Mutex<Option<(State, Vec<Record>)>>>;
+
+struct StopAt(usize, Story, Vec<Record>);
 
 impl Observer for StopAt {
     fn iterated(&mut self, record: &Record, state: &State) -> Signal {

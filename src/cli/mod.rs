@@ -17,6 +17,7 @@ mod fit;
 mod generate;
 mod gradcheck;
 mod output;
+mod penalties;
 mod preset;
 mod progress;
 mod report;

@@ -6,8 +6,9 @@
 use altbi::{Beta, Error, Exponent, Method, Result, Selection};
 use clap::ValueEnum;
 
-use super::arguments::{CriterionArgument, Penalize, lambda_step_text};
+use super::arguments::{CriterionArgument, lambda_step_text};
 use super::fit::FitArguments;
+use super::penalties::Penalize;
 
 /// `--preset`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

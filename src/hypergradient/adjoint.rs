@@ -6,6 +6,7 @@ use super::forward::outer_gradient;
 use super::{Differentiate, Hypergradient};
 use crate::bunch::Bunch;
 use crate::error::Result;
+use crate::update::Multiplier;
 
 /// Carries the multipliers α_t backwards through the stored states,
 ///
@@ -37,8 +38,10 @@ impl Differentiate for Adjoint {
                 state,
                 &bunch.other,
                 lambda,
-                &alpha,
-                false,
+                Multiplier {
+                    alpha: &alpha,
+                    other_moves: false,
+                },
             )?;
             for of_weight in bars.weights.into_iter().flatten() {
                 gradient = gradient + of_weight.sum_dim(1);

@@ -12,7 +12,7 @@ use super::{JointBunch, JointHypergradient, Pair};
 use crate::error::{Error, Result};
 use crate::factors::Side;
 use crate::numerics::{Floored, Precision};
-use crate::update::Rule;
+use crate::update::{Multiplier, Rule};
 
 const MODE: &str = "adjoint";
 
@@ -42,8 +42,10 @@ pub(super) fn gradients(
                 &before.w,
                 &other,
                 &unused,
-                &alpha,
-                both,
+                Multiplier {
+                    alpha: &alpha,
+                    other_moves: both,
+                },
             )?;
             alpha = bars.factor;
             if let Some(share) = bars.other {
@@ -59,8 +61,10 @@ pub(super) fn gradients(
                 &before.h,
                 &other,
                 &unused,
-                &eta,
-                both,
+                Multiplier {
+                    alpha: &eta,
+                    other_moves: both,
+                },
             )?;
             eta = bars.factor;
             if let Some(share) = bars.other {

@@ -233,8 +233,8 @@ fn course(
         let standings: Vec<&Standing> = contest.of(rival).collect();
         // Where all have something to show, the mean of what they show.
         let shown = |place: f64, standing: &Standing| {
-            let points = standing.points.iter().filter(|point| at(point) <= place);
-            let last = points.last();
+            let mut latest_first = standing.points.iter().rev();
+            let last = latest_first.find(|point| at(point) <= place);
             last.map(|point| (error(point) / plain(standing.seed)).ln())
         };
         let points = (1..=PLACES).filter_map(|step| {

@@ -9,6 +9,15 @@ use crate::error::{Error, Result};
 use crate::problem::Observed;
 use crate::split::Split;
 
+/// The cotangent of an update's result, to be carried back.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Multiplier<'a> {
+    /// α, n×r.
+    pub alpha: &'a Tensor<2>,
+    /// Whether the other factor moves too and wants its share.
+    pub other_moves: bool,
+}
+
 /// What an update's output cotangent becomes on its way back.
 pub(crate) struct Cotangents {
     /// Of the factor, n×r.
@@ -39,9 +48,9 @@ impl Rule {
         factor: &Tensor<2>,
         other: &Tensor<2>,
         lambda: &Tensor<2>,
-        alpha: &Tensor<2>,
-        other_moves: bool,
+        multiplier: Multiplier<'_>,
     ) -> Result<Cotangents> {
+        let Multiplier { alpha, other_moves } = multiplier;
         let here = self.linearised(observed, factor, other, lambda);
         let ratio_bar = factor.clone() * here.gain_slope.clone() * alpha.clone();
         let numerator_bar = ratio_bar / here.ratio.denominator.value.clone();

@@ -21,6 +21,7 @@ use std::sync::Arc;
 
 use burn::tensor::Tensor;
 
+pub(crate) use cotangent::Multiplier;
 pub(crate) use tangent::Direction;
 
 use crate::divergence::Divergence;

@@ -2,25 +2,24 @@
 
 mod show;
 mod store;
+mod table;
+mod tasks;
 
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 
-use altbi::data::{
-    Benchmark, Noise, Source, benchmark_a, benchmark_b, benchmark_c, benchmark_d, fingerprint,
-    read_matrix, text_fingerprint,
-};
-use altbi::report::{ratio, shell_quoted, write_contest};
-use altbi::tuner::{Contest, Judge, RIVALS, Rival, Standing, Task, contest};
+use altbi::data::{Noise, fingerprint, text_fingerprint};
+use altbi::report::{shell_quoted, write_contest};
+use altbi::tuner::{Judge, RIVALS, Rival, Standing, Task, contest};
 use altbi::{Beta, Divergence, Error, Result, Scope};
 use clap::{Args, ValueEnum};
 
 use self::show::Show;
 use self::store::Store;
 use super::Ending;
-use super::arguments::{DataArguments, PenaltyArguments, PrecisionName, divergence_name};
+use super::arguments::{DataArguments, divergence_name};
 use super::output::{complain, json, say};
+use super::penalties::PenaltyArguments;
 
 /// Arguments of `compare`.
 #[derive(Debug, Args)]
@@ -125,81 +124,6 @@ enum BenchmarkSize {
 }
 
 impl CompareArguments {
-    fn benchmark(&self, seed: u64) -> Benchmark {
-        let (n, m, bands, side) = match self.size {
-            BenchmarkSize::Small => (120, 24, 48, 12),
-            BenchmarkSize::Medium => (400, 40, 100, 20),
-            BenchmarkSize::Full => (1000, 50, 224, 55),
-        };
-        match self.benchmark {
-            CleanBenchmark::A => benchmark_a(n, m, 4, seed),
-            CleanBenchmark::B => benchmark_b(n, m, 4, seed),
-            CleanBenchmark::C => benchmark_c(n, m, 5, seed),
-            CleanBenchmark::D => benchmark_d(bands, side, 5, seed),
-        }
-    }
-
-    fn tasks(&self) -> Result<Vec<Task>> {
-        let divergence: Arc<dyn Divergence> = Arc::new(self.divergence);
-        let terms = self.penalties.terms()?;
-        let seeds = (0..self.runs as u64).map(|run| self.seed.wrapping_add(run));
-        let Some(data) = &self.data else {
-            let conflict = |first, reason| {
-                Err(Error::Conflict {
-                    first,
-                    second: "a benchmark",
-                    reason,
-                })
-            };
-            if self.table.mask.is_some() {
-                return conflict("--mask", "a mask belongs to data; give DATA too");
-            }
-            if self.table.dtype != PrecisionName::F64 {
-                return conflict("--dtype f32", "benchmarks are made in 64 bits; give DATA");
-            }
-            let noise = Noise::of_beta(self.divergence.0);
-            let tasks = seeds.map(|seed| {
-                let clean = self.benchmark(seed);
-                let rank = self.rank.unwrap_or(clean.w.ncols());
-                let (divergence, terms) = (divergence.clone(), terms.clone());
-                Task::of_benchmark(&clean, noise, self.held_out, rank, divergence, terms, seed)
-            });
-            return tasks.collect();
-        };
-        let rank = self.rank.ok_or(Error::RankMissing)?;
-        let source = Source::from(data.as_str());
-        let problem = self.table.problem(&mut self.table.read(&source)?)?;
-        problem.check_domain(divergence.as_ref())?;
-        let truth = self.truth.as_ref().map(|path| read_matrix(Path::new(path)));
-        let truth = truth.transpose()?;
-        if let Some(truth) = &truth {
-            let found = [truth.nrows(), truth.ncols()];
-            if found != problem.shape() {
-                return Err(Error::Shape {
-                    what: "the truth",
-                    expected: problem.shape(),
-                    found,
-                });
-            }
-        }
-        let test = match &truth {
-            Some(_) => 0.0,
-            None => self.test.unwrap_or(0.1),
-        };
-        let tasks = seeds.map(|seed| {
-            let (divergence, terms) = (divergence.clone(), terms.clone());
-            let problem = problem.clone();
-            let task = Task::of_data(problem, self.held_out, test, rank, divergence, terms, seed);
-            task.map(|mut task| {
-                if let Some(truth) = &truth {
-                    task.judge = Judge::Truth(truth.clone());
-                }
-                task
-            })
-        });
-        tasks.collect()
-    }
-
     fn rivals(&self) -> Vec<Rival> {
         if self.rivals.is_empty() {
             return RIVALS.to_vec();
@@ -317,7 +241,7 @@ pub fn compare(arguments: &CompareArguments) -> Result<Ending> {
         say(json(&all));
     } else if !arguments.quiet {
         say(&about);
-        print(&all);
+        table::print(&all);
         if let Some(page) = page {
             say(format!("written to {}", page.display()));
         }
@@ -342,43 +266,5 @@ impl CompareArguments {
             }
         }
         text_fingerprint(&text)
-    }
-}
-
-/// Errors relative to plain, rival by rival.
-fn print(contest: &Contest) {
-    let deciding = contest.deciding();
-    say("\nErrors relative to plain updates stopped early (geometric mean ± standard error):");
-    say(format!(
-        "{:<13}{:>16}{:>16}{:>16}{:>20}{:>8}{:>9}{:>9}",
-        "rival",
-        "held out",
-        "judged",
-        "after refit",
-        "practical / rival",
-        "p",
-        "updates",
-        "seconds"
-    ));
-    for rival in contest.ranking(deciding) {
-        let to_plain =
-            |measure: fn(&Standing) -> f64| ratio(contest.compared(rival, Rival::Plain, measure));
-        let against = contest
-            .compared(Rival::Practical, rival, deciding)
-            .filter(|_| rival != Rival::Practical);
-        let p = against.map_or("–".into(), |against| format!("{:.3}", against.p));
-        let mean = |measure: fn(&Standing) -> f64| {
-            contest.mean(rival, measure).map_or(f64::NAN, |of| of.mean)
-        };
-        say(format!(
-            "{:<13}{:>16}{:>16}{:>16}{:>20}{p:>8}{:>9.0}{:>9.2}",
-            rival.name(),
-            to_plain(|standing| standing.held_out),
-            to_plain(|standing| standing.judged),
-            to_plain(|standing| standing.refit),
-            ratio(against),
-            mean(|standing| standing.work),
-            mean(|standing| standing.seconds),
-        ));
     }
 }

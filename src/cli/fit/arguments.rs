@@ -8,9 +8,10 @@ use clap::{Args, ValueEnum};
 
 use crate::cli::arguments::{
     CriterionArgument, CriterionArguments, DataArguments, EngineName, ExponentName, InitialName,
-    LambdaArgument, MethodName, ModeName, NormalizationName, SelectionName, TuningArguments,
-    UnitsName, divergence_name, lambda_step, lambda_step_text, read_optional, word,
+    LambdaArgument, MethodName, ModeName, NormalizationName, SelectionName, UnitsName,
+    divergence_name, lambda_step, lambda_step_text, read_optional, word,
 };
+use crate::cli::penalties::TuningArguments;
 use crate::cli::preset::Preset;
 
 /// Arguments of `fit`.

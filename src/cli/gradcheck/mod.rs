@@ -1,17 +1,16 @@
 //! `altbi gradcheck`: are the hypergradients right?
 
+mod joint;
+
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use altbi::check::{
-    BETAS, Case, CheckReport, Draw, JointDraw, MODES, cases, check_bunch, check_joint,
-};
+use altbi::check::{BETAS, Case, CheckReport, Draw, MODES, cases, check_bunch};
 use altbi::data::{Source, write_npy};
-use altbi::joint::{JointBunch, Span};
 use altbi::update::Rule;
 use altbi::{
     Beta, Bunch, Divergence, Error, Exponent, GivenFactors, Mode, PenaltyTerm, Precision, Problem,
-    Result, Scope, Side, ToMatrix, Verdict, penalty,
+    Result, Scope, ToMatrix, Verdict, penalty,
 };
 use clap::Args;
 use ndarray::Array2;
@@ -20,10 +19,10 @@ use serde::Serialize;
 use super::Ending;
 use super::arguments::{
     BunchOverName, CriterionArgument, CriterionArguments, DataArguments, ExponentName,
-    LambdaArgument, ModeName, Penalize, PenaltyArguments, TuningArguments, divergence_name,
-    penalty_names, read_lambda, read_optional,
+    LambdaArgument, ModeName, divergence_name, read_lambda, read_optional,
 };
 use super::output::{json, say};
+use super::penalties::{Penalize, penalty_names};
 
 /// Arguments of `gradcheck`.
 #[derive(Debug, Args)]
@@ -216,78 +215,6 @@ impl GradcheckArguments {
 
     fn length(&self) -> usize {
         self.bunch.unwrap_or(4)
-    }
-
-    /// Whether more is asked for than the paper's bunch.
-    fn is_joint(&self) -> bool {
-        self.penalize != Penalize::W
-            || self.penalty_h.is_some()
-            || self.penalty.as_ref().is_some_and(|name| name.contains('+'))
-            || self.lambda_scope != Scope::Row
-            || self.bunch_over == Some(BunchOverName::Both)
-    }
-
-    /// A bunch over one factor or both on the user's data.
-    fn check_joint(&self, problem: &Problem) -> Result<bool> {
-        let penalties = PenaltyArguments {
-            penalty: self.penalty.clone().unwrap_or_else(|| "l1".into()),
-            penalize: self.penalize,
-            penalty_h: self.penalty_h.clone(),
-        };
-        let tuning = TuningArguments {
-            penalties,
-            lambda_scope: self.lambda_scope,
-            bunch_over: self.bunch_over,
-        };
-        let divergence = Arc::new(self.divergence.unwrap_or(Beta::KL));
-        let (mut of_w, mut of_h) = (
-            Rule::new(divergence.clone(), Vec::new()),
-            Rule::new(divergence, Vec::new()),
-        );
-        for (side, term) in tuning.penalties.terms()? {
-            match side {
-                Side::W => of_w.terms.push(term),
-                Side::H => of_h.terms.push(term),
-            }
-        }
-        if self.exponent.map(Exponent::from) == Some(Exponent::Monotone) {
-            (of_w, of_h) = (of_w.monotone()?, of_h.monotone()?);
-        }
-        let span = match (tuning.over(), self.penalize) {
-            (BunchOverName::Both, _) => Span::Both,
-            (BunchOverName::One, Penalize::H) => Span::One(Side::H),
-            (BunchOverName::One, _) => Span::One(Side::W),
-        };
-        let (criterion, length) = (self.criterion.outer_error(), self.length());
-        let bunch = JointBunch::new(problem, of_w, of_h, criterion, span, length)?;
-        let given = self.given()?;
-        let (rank, seed) = (self.rank_of(&given)?, self.seed.unwrap_or(0));
-        let draw = |lambda: Option<&Array2<f64>>| {
-            JointDraw::complete(
-                problem,
-                &bunch,
-                self.lambda_scope,
-                rank,
-                seed,
-                &given,
-                lambda,
-            )
-        };
-        let draw = match &self.lambda {
-            None | Some(LambdaArgument::Auto) => draw(None)?,
-            Some(LambdaArgument::Value(value)) => {
-                let weights = draw(None)?.layout.len();
-                draw(Some(&Array2::from_elem((weights, 1), *value)))?
-            }
-            Some(LambdaArgument::File(path)) => draw(Some(&read_lambda(path)?))?,
-        };
-        let mode = self.mode.map_or(Mode::Reverse, Mode::from);
-        let result = bunch.hypergradient(&draw.pair, &draw.lambda, mode)?;
-        let report = check_joint(&bunch, &draw.pair, &draw.lambda, &MODES)?;
-        let parts = result.gradients.iter().map(ToMatrix::to_matrix);
-        let parts = parts.collect::<Result<Vec<_>>>()?;
-        let gradient = draw.layout.join(&parts);
-        self.tell(mode, result.outer_error, &gradient, report)
     }
 
     /// Writes and prints what was found; whether modes disagree.

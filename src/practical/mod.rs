@@ -28,23 +28,26 @@
 //! # Ok::<(), altbi::Error>(())
 //! ```
 
+mod patient;
+mod settings;
+
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use ndarray::Array2;
 use serde::{Deserialize, Serialize};
 
-use crate::config::{AltBiConfig, BunchOver, Exponent, Method, Normalization, Selection};
+use crate::config::AltBiConfig;
 use crate::criterion::{HeldOut, Training};
 use crate::divergence::Divergence;
 use crate::error::{Error, Result};
 use crate::factors::{Factors, GivenFactors, Side};
-use crate::hypergradient::Mode;
-use crate::lambda::{LambdaStart, LambdaStep, Scope, Units};
 use crate::penalty::{NoPenalty, PenaltyTerm};
 use crate::problem::Problem;
-use crate::solver::{Checkpoint, Observer, Outcome, Record, Signal, Solver, State, StopReason};
+use crate::solver::{Checkpoint, Observer, Outcome, Solver, StopReason};
+
+use self::patient::patient;
+pub use self::settings::settings;
 
 /// Updates of the plain start of "solved again".
 pub(crate) const WARM_START: usize = 100;
@@ -268,117 +271,5 @@ impl Practical {
             chosen,
             before_refit,
         }))
-    }
-
-    /// One update of both factors per iteration, the best of them kept.
-    fn updates(&self, method: Method) -> AltBiConfig {
-        let mut config = self.config.clone();
-        config.lambda = LambdaStart::Auto;
-        config
-            .with_method(method)
-            .with_bunch(1)
-            .with_max_iterations(LONGEST)
-            .with_tolerance(0.0)
-            .with_select(Selection::Best)
-    }
-
-    fn plain(&self) -> AltBiConfig {
-        self.updates(Method::Mu)
-            .with_warm_up(0)
-            .with_bunch_over(BunchOver::One)
-            .with_scope(Scope::Row)
-            .with_units(Units::Absolute)
-            .with_normalize(Normalization::None)
-    }
-
-    fn again(&self) -> AltBiConfig {
-        self.updates(Method::Frozen).with_warm_up(WARM_START)
-    }
-
-    fn refit(&self) -> AltBiConfig {
-        self.updates(Method::Frozen)
-            .with_warm_up(0)
-            .with_max_iterations(REFIT)
-            .with_select(Selection::Last)
-    }
-}
-
-/// The settings of the tuning run for a rank and a divergence.
-pub fn settings(rank: usize, divergence: &dyn Divergence) -> AltBiConfig {
-    // With β < 1 and γ = 1 updates overshoot; the errors were 2 to 24 times as large.
-    let overshoots = divergence
-        .majoriser_powers()
-        .is_none_or(|powers| powers.exponent() < 1.0);
-    AltBiConfig::new(rank)
-        .with_bunch_over(BunchOver::Both)
-        .with_bunch(10)
-        .with_warm_up(20)
-        .with_exponent(if overshoots {
-            Exponent::Monotone
-        } else {
-            Exponent::One
-        })
-        .with_scope(Scope::Hierarchical(1.0))
-        .with_units(Units::Relative)
-        .with_lambda_step(LambdaStep::Adam(0.3))
-        .with_lambda_min((-9.0f64).exp())
-        .with_lambda_max(4.0f64.exp())
-        .with_normalize(Normalization::HRms)
-        .with_hypergradient(Mode::Adjoint)
-        .with_max_iterations(70)
-        .with_tolerance(0.0)
-        .with_select(Selection::Best)
-}
-
-/// `None` if an observer ended the run.
-fn finished(outcome: Outcome) -> Option<Outcome> {
-    (outcome.stop_reason != StopReason::Interrupted).then_some(outcome)
-}
-
-/// A solve that ends when the outer error has not fallen for a while.
-pub(crate) struct Patient {
-    solver: Solver,
-    gave_up: Arc<AtomicBool>,
-}
-
-pub(crate) fn patient(solver: Solver) -> Patient {
-    let gave_up = Arc::new(AtomicBool::new(false));
-    let flag = gave_up.clone();
-    let solver = solver.observe(move |record: &Record, state: &State| {
-        let best = state.best.as_ref().map_or(0, |best| best.record.iteration);
-        if record.iteration > best + PATIENCE {
-            flag.store(true, Ordering::SeqCst);
-            return Signal::Stop;
-        }
-        Signal::Continue
-    });
-    Patient { solver, gave_up }
-}
-
-impl Patient {
-    /// Runs it; `None` if another observer ended the run.
-    pub(crate) fn run(self, problem: &Problem) -> Result<Option<Outcome>> {
-        let outcome = match self.solver.into_run(problem) {
-            Err(Error::NotFinite {
-                last: Some(last), ..
-            }) => return Ok(Some(*last)),
-            other => other?,
-        };
-        let by_itself = self.gave_up.load(Ordering::SeqCst);
-        Ok(if by_itself {
-            Some(outcome)
-        } else {
-            finished(outcome)
-        })
-    }
-}
-
-impl Solver {
-    fn into_run(mut self, problem: &Problem) -> Result<Outcome> {
-        self.run(problem)
-    }
-
-    fn into_resumed(mut self, problem: &Problem, checkpoint: &Checkpoint) -> Result<Outcome> {
-        self.resume(problem, checkpoint)
     }
 }

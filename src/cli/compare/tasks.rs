@@ -1,0 +1,90 @@
+//! What is compared on: a benchmark with noise, or the user's data.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use altbi::data::{
+    Benchmark, Noise, Source, benchmark_a, benchmark_b, benchmark_c, benchmark_d, read_matrix,
+};
+use altbi::tuner::{Judge, Task};
+use altbi::{Divergence, Error, Result};
+
+use super::{BenchmarkSize, CleanBenchmark, CompareArguments};
+use crate::cli::arguments::PrecisionName;
+
+impl CompareArguments {
+    fn benchmark(&self, seed: u64) -> Benchmark {
+        let (n, m, bands, side) = match self.size {
+            BenchmarkSize::Small => (120, 24, 48, 12),
+            BenchmarkSize::Medium => (400, 40, 100, 20),
+            BenchmarkSize::Full => (1000, 50, 224, 55),
+        };
+        match self.benchmark {
+            CleanBenchmark::A => benchmark_a(n, m, 4, seed),
+            CleanBenchmark::B => benchmark_b(n, m, 4, seed),
+            CleanBenchmark::C => benchmark_c(n, m, 5, seed),
+            CleanBenchmark::D => benchmark_d(bands, side, 5, seed),
+        }
+    }
+
+    pub(super) fn tasks(&self) -> Result<Vec<Task>> {
+        let divergence: Arc<dyn Divergence> = Arc::new(self.divergence);
+        let terms = self.penalties.terms()?;
+        let seeds = (0..self.runs as u64).map(|run| self.seed.wrapping_add(run));
+        let Some(data) = &self.data else {
+            let conflict = |first, reason| {
+                Err(Error::Conflict {
+                    first,
+                    second: "a benchmark",
+                    reason,
+                })
+            };
+            if self.table.mask.is_some() {
+                return conflict("--mask", "a mask belongs to data; give DATA too");
+            }
+            if self.table.dtype != PrecisionName::F64 {
+                return conflict("--dtype f32", "benchmarks are made in 64 bits; give DATA");
+            }
+            let noise = Noise::of_beta(self.divergence.0);
+            let tasks = seeds.map(|seed| {
+                let clean = self.benchmark(seed);
+                let rank = self.rank.unwrap_or(clean.w.ncols());
+                let (divergence, terms) = (divergence.clone(), terms.clone());
+                Task::of_benchmark(&clean, noise, self.held_out, rank, divergence, terms, seed)
+            });
+            return tasks.collect();
+        };
+        let rank = self.rank.ok_or(Error::RankMissing)?;
+        let source = Source::from(data.as_str());
+        let problem = self.table.problem(&mut self.table.read(&source)?)?;
+        problem.check_domain(divergence.as_ref())?;
+        let truth = self.truth.as_ref().map(|path| read_matrix(Path::new(path)));
+        let truth = truth.transpose()?;
+        if let Some(truth) = &truth {
+            let found = [truth.nrows(), truth.ncols()];
+            if found != problem.shape() {
+                return Err(Error::Shape {
+                    what: "the truth",
+                    expected: problem.shape(),
+                    found,
+                });
+            }
+        }
+        let test = match &truth {
+            Some(_) => 0.0,
+            None => self.test.unwrap_or(0.1),
+        };
+        let tasks = seeds.map(|seed| {
+            let (divergence, terms) = (divergence.clone(), terms.clone());
+            let problem = problem.clone();
+            let task = Task::of_data(problem, self.held_out, test, rank, divergence, terms, seed);
+            task.map(|mut task| {
+                if let Some(truth) = &truth {
+                    task.judge = Judge::Truth(truth.clone());
+                }
+                task
+            })
+        });
+        tasks.collect()
+    }
+}

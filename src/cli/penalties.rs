@@ -1,0 +1,102 @@
+//! Flags that say what is asked of the factors, and what each λ belongs to.
+
+use altbi::{Error, PenaltyTerm, Result, Scope, Side, penalty};
+use clap::{Args, ValueEnum};
+
+use super::arguments::BunchOverName;
+
+/// Checks the names of a sum of penalties, such as smooth+l1.
+pub fn penalty_names(names: &str) -> Result<String> {
+    for name in names.split('+') {
+        penalty::by_name(name)?;
+    }
+    Ok(names.into())
+}
+
+/// What is asked of the factors.
+#[derive(Debug, Args)]
+pub struct PenaltyArguments {
+    /// l1, l2, group, l21, hoyer, smooth, or none; several with +, each with a λ of its
+    /// own: smooth+l1
+    #[arg(long, default_value = "l1", value_parser = penalty_names)]
+    pub penalty: String,
+    /// The factor that is penalised
+    #[arg(long, default_value = "w")]
+    pub penalize: Penalize,
+    /// The penalty on H, if it is another than the one on W
+    #[arg(long, value_name = "PENALTY", value_parser = penalty_names)]
+    pub penalty_h: Option<String>,
+}
+
+/// What is tuned, beyond one penalty on W with a λ for each row.
+#[derive(Debug, Args)]
+pub struct TuningArguments {
+    #[command(flatten)]
+    pub penalties: PenaltyArguments,
+    /// What each λ belongs to: row (a row of W, a column of H), shared, component, entry, or
+    /// hierarchical:<τ> (component, held together)
+    #[arg(long, value_name = "SCOPE", default_value = "row", value_parser = Scope::by_name)]
+    pub lambda_scope: Scope,
+    /// Whether a bunch updates the penalised factor only or both in turn [default: one;
+    /// both with --penalize both]
+    #[arg(long)]
+    pub bunch_over: Option<BunchOverName>,
+}
+
+/// `--penalize`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Penalize {
+    /// W.
+    W,
+    /// H.
+    H,
+    /// Both.
+    Both,
+}
+
+impl TuningArguments {
+    /// The factors that a bunch updates.
+    pub fn over(&self) -> BunchOverName {
+        let of_penalized = match self.penalties.penalize {
+            Penalize::Both => BunchOverName::Both,
+            Penalize::W | Penalize::H => BunchOverName::One,
+        };
+        self.bunch_over.unwrap_or(of_penalized)
+    }
+}
+
+impl PenaltyArguments {
+    /// The penalties, each to be tuned.
+    pub fn terms(&self) -> Result<Vec<(Side, PenaltyTerm)>> {
+        if self.penalize == Penalize::W && self.penalty_h.is_some() {
+            return Err(Error::Conflict {
+                first: "--penalty-h",
+                second: "--penalize w",
+                reason: "H carries no penalty then; say --penalize h or both",
+            });
+        }
+        let of_h = self.penalty_h.as_ref().unwrap_or(&self.penalty);
+        let sides: &[(Side, &String)] = match self.penalize {
+            Penalize::W => &[(Side::W, &self.penalty)],
+            Penalize::H => &[(Side::H, of_h)],
+            Penalize::Both => &[(Side::W, &self.penalty), (Side::H, of_h)],
+        };
+        let mut terms = Vec::new();
+        for (side, names) in sides {
+            for name in names.split('+') {
+                terms.push((*side, PenaltyTerm::tuned(penalty::by_name(name)?)));
+            }
+        }
+        Ok(terms)
+    }
+
+    /// "smooth on W, l1 on H".
+    pub fn describe(&self) -> String {
+        let of_h = self.penalty_h.as_ref().unwrap_or(&self.penalty);
+        match self.penalize {
+            Penalize::W => format!("{} penalty", self.penalty),
+            Penalize::H => format!("{of_h} penalty on H"),
+            Penalize::Both => format!("penalties {} on W and {of_h} on H", self.penalty),
+        }
+    }
+}

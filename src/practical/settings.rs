@@ -1,0 +1,68 @@
+//! The settings of each stage.
+
+use super::{LONGEST, Practical, REFIT, WARM_START};
+use crate::config::{AltBiConfig, BunchOver, Exponent, Method, Normalization, Selection};
+use crate::divergence::Divergence;
+use crate::hypergradient::Mode;
+use crate::lambda::{LambdaStart, LambdaStep, Scope, Units};
+
+/// The settings of the tuning run for a rank and a divergence.
+pub fn settings(rank: usize, divergence: &dyn Divergence) -> AltBiConfig {
+    // With β < 1 and γ = 1 updates overshoot; the errors were 2 to 24 times as large.
+    let overshoots = divergence
+        .majoriser_powers()
+        .is_some_and(|powers| powers.exponent() < 1.0);
+    AltBiConfig::new(rank)
+        .with_bunch_over(BunchOver::Both)
+        .with_bunch(10)
+        .with_warm_up(20)
+        .with_exponent(if overshoots {
+            Exponent::Monotone
+        } else {
+            Exponent::One
+        })
+        .with_scope(Scope::Hierarchical(1.0))
+        .with_units(Units::Relative)
+        .with_lambda_step(LambdaStep::Adam(0.3))
+        .with_lambda_min((-9.0f64).exp())
+        .with_lambda_max(4.0f64.exp())
+        .with_normalize(Normalization::HRms)
+        .with_hypergradient(Mode::Adjoint)
+        .with_max_iterations(70)
+        .with_tolerance(0.0)
+        .with_select(Selection::Best)
+}
+
+impl Practical {
+    /// One update of both factors per iteration, the best of them kept.
+    fn updates(&self, method: Method) -> AltBiConfig {
+        let mut config = self.config.clone();
+        config.lambda = LambdaStart::Auto;
+        config
+            .with_method(method)
+            .with_bunch(1)
+            .with_max_iterations(LONGEST)
+            .with_tolerance(0.0)
+            .with_select(Selection::Best)
+    }
+
+    pub(super) fn plain(&self) -> AltBiConfig {
+        self.updates(Method::Mu)
+            .with_warm_up(0)
+            .with_bunch_over(BunchOver::One)
+            .with_scope(Scope::Row)
+            .with_units(Units::Absolute)
+            .with_normalize(Normalization::None)
+    }
+
+    pub(super) fn again(&self) -> AltBiConfig {
+        self.updates(Method::Frozen).with_warm_up(WARM_START)
+    }
+
+    pub(super) fn refit(&self) -> AltBiConfig {
+        self.updates(Method::Frozen)
+            .with_warm_up(0)
+            .with_max_iterations(REFIT)
+            .with_select(Selection::Last)
+    }
+}
