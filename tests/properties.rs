@@ -849,9 +849,13 @@ fn a_fixed_term_counts_in_the_objective_and_pulls() {
         .fit(&x)
         .unwrap();
     assert_eq!(by_rows.w, fixed.w);
-    let twice = config
+    // A second tuned term has weights of its own.
+    let twice = AltBiConfig::new(2)
+        .with_max_iterations(20)
         .solver(Beta::KL, L1)
         .with_term(PenaltyTerm::tuned(SquaredL2))
-        .fit(&x);
-    assert!(matches!(twice, Err(Error::Conflict { .. })));
+        .fit(&x)
+        .unwrap();
+    assert_eq!(twice.weights().len(), 2);
+    assert_eq!(twice.lambda.len(), 20);
 }

@@ -431,7 +431,7 @@ impl AltBiConfig {
     ///         ],
     ///     )
     ///     .fit(&x)?;
-    /// assert_eq!(outcome.weights()[1].lambda.dim(), (1, 2));
+    /// assert_eq!(outcome.weights()[1].lambda.dim(), (2, 1));
     /// # Ok::<(), altbi::Error>(())
     /// ```
     pub fn penalizing(

@@ -68,21 +68,23 @@ impl Hierarchy {
         moments: Option<&mut Moments>,
     ) {
         let (least, most) = moment.interval;
-        // A weight of zero was asked for, and stays.
-        let before = lambda.clone();
+        // A weight of zero was asked for, and stays. (Without a lower end nothing has to be
+        // remembered for that: an iteration of the paper's allocates nothing.)
+        let before = (least > 0.0).then(|| lambda.clone());
         if self.levels() == 0 {
             let (iteration, of) = (moment.iteration, moment.of);
             step.apply(lambda, hypergradient, iteration, of, most, moments);
         } else {
             self.apply_in_parts(step, lambda, hypergradient, moment, moments);
         }
-        for (weight, before) in lambda.iter_mut().zip(&before) {
-            // (What is not a number must be noticed.)
-            if *weight > most {
-                *weight = most;
-            } else if *weight < least && *before > 0.0 {
-                *weight = least;
-            }
+        // (What is not a number must be noticed, so it stays as it is.)
+        lambda.mapv_inplace(|weight| if weight > most { most } else { weight });
+        if let Some(before) = before {
+            lambda.zip_mut_with(&before, |weight, before| {
+                if *weight < least && *before > 0.0 {
+                    *weight = least;
+                }
+            });
         }
     }
 
