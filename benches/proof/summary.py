@@ -24,7 +24,7 @@ def text(pair):
 
 
 def main(folder):
-    names = sorted(n for n in os.listdir(folder) if os.path.exists(f"{folder}/{n}/compare.json"))
+    names = sorted(n for n in os.listdir(folder) if os.path.exists(f"{folder}/{n}/report.html"))
     print("practical, and each rival, relative to plain (early-stopped updates); judged error")
     head = ["task", "practical", *SEARCHES, *RULES]
     print("| " + " | ".join(head) + " |")
@@ -32,7 +32,7 @@ def main(folder):
     against = []
     for name in names:
         rivals = {}
-        for standing in json.load(open(f"{folder}/{name}/compare.json"))["standings"]:
+        for standing in json.load(open(f"{folder}/{name}/standings.json"))["contest"]["standings"]:
             rivals.setdefault(standing["rival"], {})[standing["seed"]] = standing
         plain, own = rivals["plain"], rivals["practical"]
         cells = [name, text(ratio(own, plain, "judged"))]

@@ -8,6 +8,7 @@ use altbi::report::{ExperimentReport, RunFolder, RunRecords};
 use clap::Args;
 
 use super::Ending;
+use super::compare::report_again;
 use super::output::say;
 
 /// Arguments of `report`.
@@ -15,7 +16,8 @@ use super::output::say;
 #[command(after_help = "Example:
   altbi report run      writes run/report.html and run/figures/*.svg")]
 pub struct ReportArguments {
-    /// The folder of a run, or of an experiment (altbi reproduce)
+    /// The folder of a run, of an experiment (altbi reproduce) or of a comparison (altbi
+    /// compare)
     folder: PathBuf,
 }
 
@@ -24,6 +26,8 @@ pub fn report(arguments: &ReportArguments) -> Result<Ending> {
     let page = if Archive::is_one(&arguments.folder) {
         let results = Results::read(&arguments.folder)?;
         ExperimentReport::new(&results)?.write()?
+    } else if let Some(page) = report_again(&arguments.folder) {
+        page?
     } else {
         let folder = RunFolder::open(&arguments.folder)?;
         RunRecords::read(folder.path())?.write_report(&folder)?

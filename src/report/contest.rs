@@ -10,15 +10,13 @@ use crate::error::Result;
 use crate::plot::{Chart, Scale, Series, escape, short};
 use crate::tuner::{Contest, Point, Rival, Standing};
 
-/// Writes `report.html`, `compare.csv`, `compare.json` and `figures/*.svg` into a folder;
+/// Writes `report.html`, `compare.csv` and `figures/*.svg` into a folder;
 /// returns the page. `about` says in a sentence what was compared on what.
 ///
 /// # Errors
 /// [`Error::Write`](crate::Error::Write).
 pub fn write_contest(contest: &Contest, about: &str, folder: &Path) -> Result<PathBuf> {
     write_whole(&folder.join("compare.csv"), csv(contest).as_bytes())?;
-    let json = serde_json::to_string_pretty(contest).expect("standings are plain data");
-    write_whole(&folder.join("compare.json"), json.as_bytes())?;
     let figures = figures(contest);
     for figure in &figures {
         let file = format!("figures/{}.svg", figure.name);
@@ -147,7 +145,7 @@ fn answers(contest: &Contest) -> Figure {
         bars.collect::<Vec<_>>()
     };
     let mut chart = Chart::new("", "error relative to plain", Scale::Linear)
-        .sized(900, 340)
+        .sized(1000, 340)
         .with(Series::bars("held out", bars(|standing| standing.held_out)));
     if contest.is_judged() {
         chart = chart.with(Series::bars("judged", bars(|standing| standing.judged)));

@@ -5,7 +5,7 @@ mod store;
 mod table;
 mod tasks;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
 use altbi::data::{Noise, fingerprint, text_fingerprint};
@@ -15,7 +15,7 @@ use altbi::{Beta, Divergence, Error, Result, Scope};
 use clap::{Args, ValueEnum};
 
 use self::show::Show;
-use self::store::Store;
+use self::store::{Kept, Store};
 use super::Ending;
 use super::arguments::{DataArguments, divergence_name};
 use super::output::{complain, json, say};
@@ -186,6 +186,12 @@ impl CompareArguments {
     }
 }
 
+/// Makes the report of a comparison again; `None` if the folder is not one's.
+pub fn report_again(folder: &Path) -> Option<Result<PathBuf>> {
+    let kept = Kept::read(folder)?;
+    Some(write_contest(&kept.contest, &kept.about, folder))
+}
+
 /// Runs `compare`.
 pub fn compare(arguments: &CompareArguments) -> Result<Ending> {
     arguments.check()?;
@@ -199,6 +205,7 @@ pub fn compare(arguments: &CompareArguments) -> Result<Ending> {
     let store = Store::open(
         arguments.out.as_deref(),
         &arguments.fingerprint(&tasks, &about),
+        &about,
         rivals.len(),
     )?;
     let missing: Vec<Task> = tasks

@@ -13,6 +13,7 @@ use crate::cli::output::json;
 pub(super) struct Store {
     folder: Option<PathBuf>,
     fingerprint: String,
+    about: String,
     rivals: usize,
     standings: Mutex<Vec<Standing>>,
     failed: Mutex<Option<Error>>,
@@ -22,21 +23,32 @@ pub(super) struct Store {
 
 /// What `standings.json` holds.
 #[derive(serde::Serialize, serde::Deserialize)]
-struct Kept {
+pub(super) struct Kept {
     fingerprint: String,
-    contest: Contest,
+    /// What was compared on what.
+    #[serde(default)]
+    pub(super) about: String,
+    pub(super) contest: Contest,
+}
+
+impl Kept {
+    /// Of a folder; `None` if it is not a comparison's.
+    pub(super) fn read(folder: &Path) -> Option<Self> {
+        let text = std::fs::read_to_string(folder.join("standings.json")).ok()?;
+        serde_json::from_str(&text).ok()
+    }
 }
 
 impl Store {
-    pub(super) fn open(folder: Option<&Path>, fingerprint: &str, rivals: usize) -> Result<Self> {
+    pub(super) fn open(
+        folder: Option<&Path>,
+        fingerprint: &str,
+        about: &str,
+        rivals: usize,
+    ) -> Result<Self> {
         let mut standings = Vec::new();
         if let Some(folder) = folder.filter(|folder| folder.exists()) {
-            let path = folder.join("standings.json");
-            let text = std::fs::read_to_string(&path);
-            let kept = text
-                .ok()
-                .and_then(|text| serde_json::from_str::<Kept>(&text).ok());
-            match kept {
+            match Kept::read(folder) {
                 Some(kept) if kept.fingerprint == fingerprint => {
                     standings = kept.contest.standings;
                 }
@@ -56,6 +68,7 @@ impl Store {
         Ok(Self {
             folder: folder.map(Path::to_owned),
             fingerprint: fingerprint.into(),
+            about: about.into(),
             rivals,
             standings: Mutex::new(standings),
             failed: Mutex::new(None),
@@ -99,6 +112,7 @@ impl Store {
         })?;
         let kept = Kept {
             fingerprint: self.fingerprint.clone(),
+            about: self.about.clone(),
             contest: self.contest(),
         };
         write_whole(&folder.join("standings.json"), json(&kept).as_bytes())
