@@ -3,6 +3,7 @@
     python3 benches/proof/summary.py target/proof
 """
 
+import itertools
 import json
 import math
 import os
@@ -12,48 +13,114 @@ SEARCHES = ["grid", "path", "random", "tpe", "cma-es", "genetic"]
 RULES = ["none", "fixed", "exponential", "l-curve", "discrepancy"]
 
 
-def ratio(a, b, key):
-    logs = [math.log(a[s][key] / b[s][key]) for s in a if s in b]
-    mean = sum(logs) / len(logs)
-    spread = math.sqrt(sum((x - mean) ** 2 for x in logs) / max(len(logs) - 1, 1))
-    return math.exp(mean), math.exp(mean) * spread / math.sqrt(len(logs))
+def logs(a, b, key="judged", other=None):
+    return [math.log(a[s][key] / b[s][other or key]) for s in sorted(a) if s in b]
 
 
-def text(pair):
-    return f"{pair[0]:.2f} ± {pair[1]:.2f}"
+def text(values, bold=False):
+    mean = sum(values) / len(values)
+    spread = math.sqrt(sum((x - mean) ** 2 for x in values) / max(len(values) - 1, 1))
+    ratio = math.exp(mean)
+    cell = f"{ratio:.2f} ± {ratio * spread / math.sqrt(len(values)):.2f}"
+    return f"**{cell}**" if bold else cell
+
+
+def signed_rank(values):
+    """Two-sided p, counted over all signs; zeros left out, ties share their rank."""
+    values = [v for v in values if v != 0]
+    sizes = sorted(abs(v) for v in values)
+    rank = {s: sum(i + 1 for i, t in enumerate(sizes) if t == s) / sizes.count(s) for s in sizes}
+    ranks = [rank[abs(v)] for v in values]
+    middle = sum(ranks) / 2
+    seen = abs(sum(r for r, v in zip(ranks, values) if v > 0) - middle)
+    sums = (sum(c) for c in itertools.product(*[(0, r) for r in ranks]))
+    counts = [abs(s - middle) >= seen - 1e-9 for s in sums]
+    return sum(counts) / len(counts)
+
+
+def read(folder):
+    tasks = {}
+    for name in sorted(os.listdir(folder)):
+        if not os.path.exists(f"{folder}/{name}/report.html"):
+            continue
+        rivals = tasks.setdefault(name, {})
+        for standing in json.load(open(f"{folder}/{name}/standings.json"))["contest"]["standings"]:
+            rivals.setdefault(standing["rival"], {})[standing["seed"]] = standing
+    return tasks
+
+
+def table(head, rows):
+    print("| " + " | ".join(head) + " |")
+    print("|" + "---|" * len(head))
+    for row in rows:
+        print("| " + " | ".join(row) + " |")
+    print()
+
+
+def relative_to_plain(tasks):
+    head = ["task", "practical", *SEARCHES, *RULES]
+    rows, all_logs = [], {}
+    for name, rivals in tasks.items():
+        plain = rivals["plain"]
+        means = {}
+        for rival in head[1:]:
+            if rival in rivals:
+                values = logs(rivals[rival], plain)
+                means[rival] = math.exp(sum(values) / len(values))
+                all_logs.setdefault(rival, []).extend(values)
+        best = min(means.values())
+        rows.append([name] + [
+            "" if r not in means else f"**{means[r]:.2f}**" if means[r] == best else f"{means[r]:.2f}"
+            for r in head[1:]
+        ])
+    last = [f"{math.exp(sum(all_logs[r]) / len(all_logs[r])):.2f}" if r in all_logs else "" for r in head[1:]]
+    rows.append(["all", *last])
+    table(head, rows)
+
+
+def practical_against(tasks):
+    rows = []
+    for rival in ["plain", *SEARCHES, *RULES]:
+        values, won, lost, count = [], 0, 0, 0
+        for rivals in tasks.values():
+            if rival not in rivals:
+                continue
+            of_task = logs(rivals["practical"], rivals[rival])
+            values.append(sum(of_task) / len(of_task))
+            count += 1
+            if signed_rank(of_task) < 0.05:
+                won += sum(of_task) < 0
+                lost += sum(of_task) > 0
+        if values:
+            rows.append([rival, text(values), str(won), str(count - won - lost), str(lost)])
+    table(["rival", "practical / rival", "won", "undecided", "lost"], rows)
+
+
+def details(tasks):
+    rows = []
+    for name, rivals in tasks.items():
+        own = rivals["practical"]
+        row = [name]
+        row += [text(logs(own, rivals[r])) if r in rivals else "" for r in ["plain", "path", "tpe"]]
+        row.append(text(logs(own, own, "refit", "judged")))
+        row.append(f"{sum(s['seconds'] for s in own.values()) / len(own):.2f}")
+        rows.append(row)
+    table(["task", "to plain", "to path", "to tpe", "refit", "seconds"], rows)
 
 
 def main(folder):
-    names = sorted(n for n in os.listdir(folder) if os.path.exists(f"{folder}/{n}/report.html"))
-    print("practical, and each rival, relative to plain (early-stopped updates); judged error")
-    head = ["task", "practical", *SEARCHES, *RULES]
-    print("| " + " | ".join(head) + " |")
-    print("|" + "---|" * len(head))
-    against = []
-    for name in names:
-        rivals = {}
-        for standing in json.load(open(f"{folder}/{name}/standings.json"))["contest"]["standings"]:
-            rivals.setdefault(standing["rival"], {})[standing["seed"]] = standing
-        plain, own = rivals["plain"], rivals["practical"]
-        cells = [name, text(ratio(own, plain, "judged"))]
-        for rival in SEARCHES + RULES:
-            cells.append(f"{ratio(rivals[rival], plain, 'judged')[0]:.2f}" if rival in rivals else "")
-        print("| " + " | ".join(cells) + " |")
-        row = [name]
-        best = min((r for r in SEARCHES if r in rivals), key=lambda r: ratio(rivals[r], plain, "judged")[0])
-        for rival in ["plain", "path", "tpe", best]:
-            row.append(text(ratio(own, rivals[rival], "judged")) if rival in rivals else "")
-        row[-1] += f" ({best})"
-        refit = {s: dict(own[s], judged=own[s]["refit"]) for s in own}
-        row.append(text(ratio(refit, own, "judged")))
-        row.append(f"{sum(own[s]['seconds'] for s in own) / len(own):.2f}")
-        against.append(row)
-    print("\npractical relative to ...; refit relative to practical before it; seconds of practical")
-    head = ["task", "plain", "path", "tpe", "best search", "refit", "seconds"]
-    print("| " + " | ".join(head) + " |")
-    print("|" + "---|" * len(head))
-    for row in against:
-        print("| " + " | ".join(row) + " |")
+    tasks = read(folder)
+    benchmarks = {n: t for n, t in tasks.items() if n[:2] in ("a-", "b-", "c-", "d-")}
+    others = {n: t for n, t in tasks.items() if n not in benchmarks}
+    print("Judged error relative to plain updates stopped early; the lowest is bold\n")
+    relative_to_plain(benchmarks)
+    print("Practical against each, over these tasks; won and lost: p < 0.05 (signed ranks)\n")
+    practical_against(benchmarks)
+    print("Others\n")
+    if others:
+        relative_to_plain(others)
+    print("Practical relative to three of them; its refit relative to what was before; its seconds\n")
+    details(tasks)
 
 
 if __name__ == "__main__":

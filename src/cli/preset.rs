@@ -27,7 +27,9 @@ impl Preset {
         match self {
             Self::Paper => Vec::new(),
             Self::Practical => {
-                let config = altbi::practical::settings(1, &arguments.divergence);
+                // (Penalties that contradict each other are refused later.)
+                let terms = arguments.tuning.penalties.terms().unwrap_or_default();
+                let config = altbi::practical::settings(1, &arguments.divergence, &terms);
                 let exponent = match config.exponent {
                     Exponent::One => "one",
                     Exponent::Monotone => "monotone",

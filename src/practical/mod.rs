@@ -56,7 +56,7 @@ pub(crate) const LONGEST: usize = 1000;
 /// Updates without a lower held-out error after which such a solve ends.
 pub(crate) const PATIENCE: usize = 50;
 /// Updates on all entries at the end.
-const REFIT: usize = 20;
+const REFIT: usize = 5;
 
 /// The parts of the procedure, in order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -128,10 +128,11 @@ impl Practical {
         terms: impl IntoIterator<Item = (Side, PenaltyTerm)>,
     ) -> Self {
         let divergence: Arc<dyn Divergence> = Arc::new(divergence);
+        let terms: Vec<(Side, PenaltyTerm)> = terms.into_iter().collect();
         Self {
-            config: settings(rank, divergence.as_ref()),
+            config: settings(rank, divergence.as_ref(), &terms),
             divergence,
-            terms: terms.into_iter().collect(),
+            terms,
             given: GivenFactors::default(),
             given_lambda: None,
         }

@@ -18,7 +18,7 @@ use crate::solver::{Best, Record, Solver, State};
 /// Updates between two looks at the held-out error.
 const STRIDE: usize = 5;
 /// Updates on all entries after the choice.
-const REFIT: usize = 20;
+const REFIT: usize = 5;
 
 /// What a solve came to.
 #[derive(Debug, Clone)]
@@ -65,7 +65,7 @@ pub(crate) struct Bench<'a> {
 impl<'a> Bench<'a> {
     /// With so many updates to spend; `scope` is what the dials belong to.
     pub(crate) fn new(task: &'a Task, scope: Scope, budget: f64) -> Result<Self> {
-        let config = practical::settings(task.rank, task.divergence.as_ref())
+        let config = practical::settings(task.rank, task.divergence.as_ref(), &task.terms)
             .with_seed(task.seed)
             .with_method(Method::Frozen)
             .with_scope(scope)
