@@ -68,6 +68,12 @@ fn practical_keeps_its_candidates_and_repeats_from_its_configuration() {
         let (a, b) = (format!("run/{name}"), format!("again/{name}"));
         assert_eq!(matrix(&folder, &a), matrix(&folder, &b), "{name}");
     }
+    // Without the refit the winner stays as it was.
+    let bare = json(&succeed(&folder, &format!("{fit} --refit 0")));
+    assert_eq!(bare["outer_error"], printed["outer_error"]);
+    assert_ne!(bare["divergence"], printed["divergence"]);
+    let refused = altbi(&folder, "fit x.npy --rank 3 --refit 3");
+    assert_eq!(refused.status.code(), Some(2));
     // Typed flags win over the preset.
     let other = json(&succeed(
         &folder,

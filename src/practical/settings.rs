@@ -1,6 +1,6 @@
 //! The settings of each stage.
 
-use super::{LONGEST, Practical, REFIT, WARM_START};
+use super::{LONGEST, Practical, WARM_START};
 use crate::config::{AltBiConfig, BunchOver, Exponent, Method, Normalization, Selection};
 use crate::divergence::Divergence;
 use crate::factors::Side;
@@ -73,10 +73,10 @@ impl Practical {
         self.updates(Method::Frozen).with_warm_up(WARM_START)
     }
 
-    pub(super) fn refit(&self) -> AltBiConfig {
+    pub(super) fn all_entries(&self) -> AltBiConfig {
         self.updates(Method::Frozen)
             .with_warm_up(0)
-            .with_max_iterations(REFIT)
+            .with_max_iterations(self.refit.max(1))
             .with_select(Selection::Last)
     }
 }

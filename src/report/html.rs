@@ -123,7 +123,8 @@ fn candidates(choice: &Value) -> String {
     }
     text.push_str(
         "</table><p>The one with the lowest held-out error was taken, and then refitted to all \
-         entries. The curves below are those of the run that tuned λ.</p></section>\n",
+         entries (unless --refit 0 was asked for). The curves below are those of the run that \
+         tuned λ.</p></section>\n",
     );
     text
 }

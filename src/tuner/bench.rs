@@ -11,14 +11,12 @@ use crate::criterion::HeldOut;
 use crate::error::{Error, Result};
 use crate::factors::{Factors, GivenFactors};
 use crate::lambda::{LambdaStart, Layout, Scope, Units};
-use crate::practical::{self, LONGEST, PATIENCE};
+use crate::practical::{self, LONGEST, PATIENCE, REFIT};
 use crate::problem::Problem;
 use crate::solver::{Best, Record, Solver, State};
 
 /// Updates between two looks at the held-out error.
 const STRIDE: usize = 5;
-/// Updates on all entries after the choice.
-const REFIT: usize = 5;
 
 /// What a solve came to.
 #[derive(Debug, Clone)]

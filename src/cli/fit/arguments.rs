@@ -104,6 +104,9 @@ pub(in crate::cli) struct FitArguments {
     /// shinbo: Itakura-Saito, one λ per row of H
     #[arg(long, default_value = "paper")]
     pub(in crate::cli) preset: Preset,
+    /// Updates on all entries at the end of the preset practical; 0: none [default: 5]
+    #[arg(long, value_name = "N")]
+    pub(in crate::cli) refit: Option<usize>,
     /// How W and H are found at the start; random: uniform, W scaled to the mean of X;
     /// uniform: the paper's, not scaled; nndsvd, nndsvda: from singular vectors
     #[arg(long, default_value = "random")]
@@ -293,6 +296,9 @@ impl FitArguments {
         set("hypergradient", word(&self.hypergradient).into());
         set("engine", word(&self.engine).into());
         set("threads", integer(self.threads as u64));
+        if let Some(updates) = self.refit {
+            set("refit", integer(updates as u64));
+        }
         set("criterion", self.criterion.text().into());
         set("held-out-seed", integer(self.criterion.held_out_seed));
         set("select", word(&self.selection()).into());

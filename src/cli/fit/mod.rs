@@ -117,6 +117,13 @@ impl<'a> Run<'a> {
         };
         let config = arguments.config_text(source.as_ref(), solver.rank);
         let piped = arguments.data.as_deref() == Some("-");
+        if arguments.refit.is_some() && arguments.preset != Preset::Practical {
+            return Err(Error::Conflict {
+                first: "--refit",
+                second: "another preset than practical",
+                reason: "only practical holds entries out and brings them back",
+            });
+        }
         // Penalties that contradict each other, before anything else is done.
         arguments.tuning.penalties.terms()?;
         let data_hash = arguments.table.fingerprint(&table)?;

@@ -31,6 +31,9 @@ impl Run<'_> {
                 h: read_optional(arguments.init_h.as_ref())?,
             });
         practical.config = self.solver.clone();
+        if let Some(updates) = arguments.refit {
+            practical = practical.with_refit(updates);
+        }
         // (Only a fresh run looks at it.)
         if let (LambdaArgument::File(path), None) = (&arguments.lambda, checkpoint) {
             practical = practical.with_lambda(read_lambda(path)?);

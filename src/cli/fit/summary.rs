@@ -56,10 +56,10 @@ impl Run<'_> {
                     format!("{error:.4e} per held-out entry: {stage}{taken}"),
                 );
             }
-            line(
-                "refit",
-                "on all entries, from the factors of the one taken".into(),
-            );
+            if self.arguments.refit != Some(0) {
+                let text = "on all entries, from the factors of the one taken";
+                line("refit", text.into());
+            }
         }
         line("divergence", format!("{:.6e}", summary.divergence));
         line("objective", format!("{:.6e}", summary.objective));
