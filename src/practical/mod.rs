@@ -55,8 +55,8 @@ pub(crate) const WARM_START: usize = 100;
 pub(crate) const LONGEST: usize = 1000;
 /// Updates without a lower held-out error after which such a solve ends.
 pub(crate) const PATIENCE: usize = 50;
-/// Updates on all entries at the end. More of them undo early stopping: after 20 the error
-/// was up to half as large again as after 5.
+/// Updates on all entries at the end. More of them can undo early stopping and gain nothing
+/// elsewhere.
 pub const REFIT: usize = 5;
 
 /// The parts of the procedure, in order.

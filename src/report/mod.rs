@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `W.npy`, `H.npy`, `lambda.npy` | the factors and the last λ |
 //! | `lambda_start.npy` | the first λ |
+//! | `lambda_h.npy`, `lambda_2.npy`, … | λ of H, of a second penalty; each with its `_start` |
 //! | `W.csv`, `H.csv` | the factors with the data's labels, on request |
 //! | `held_out.npy` | the weights of held-out entries, 0 elsewhere |
 //! | `history.csv` | one row per iteration, the start included |

@@ -22,9 +22,8 @@
 //! | `discrepancy` | the strongest λ that fits as well as the noise allows | `discrepancy` |
 //!
 //! All but the first choose a *dial* for each penalty: log λ in relative units
-//! ([`Units::Relative`](crate::Units)), between −9 and 4. What is compared is the
-//! held-out error, and where the truth or a test mask
-//! is known ([`Judge`]) the error there.
+//! ([`Units::Relative`](crate::Units)), between −9 and 4. What is compared is the held-out
+//! error, and where the truth or a test mask is known ([`Judge`]) the error there.
 
 mod bench;
 mod contest;
