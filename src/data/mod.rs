@@ -11,6 +11,7 @@
 
 mod benchmark;
 mod csv;
+mod lock;
 mod mat;
 mod npy;
 mod table;
@@ -27,6 +28,7 @@ pub use benchmark::{
     Benchmark, MAP_SIDE, Noise, benchmark_a, benchmark_b, benchmark_c, benchmark_d, demo, poisson,
     published, separable_factors,
 };
+pub(crate) use lock::Lock;
 pub use npy::write_npy;
 pub use table::{Detect, Table, TableOptions};
 

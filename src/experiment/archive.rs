@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 use super::trial::Fitted;
 use super::{Campaign, Contender, Dataset, Layout, Protocol, TrialRecord};
 use crate::config::Method;
-use crate::data::{fingerprint, write_npy, write_whole};
+use crate::data::{Lock, fingerprint, write_npy, write_whole};
 use crate::error::{Error, Result};
 use crate::factors::Factors;
 use crate::metrics::{sparsity_h, sparsity_w};
@@ -86,7 +86,7 @@ pub(super) struct Contents {
 pub struct Archive {
     path: PathBuf,
     /// Held while fits are written; the system releases it if the program dies.
-    _lock: fs::File,
+    _lock: Lock,
 }
 
 impl Archive {
@@ -305,13 +305,9 @@ fn check_contents(path: &Path, protocol: &Protocol, datasets: &[Dataset]) -> Res
     Ok(())
 }
 
-fn lock(path: &Path) -> Result<fs::File> {
+fn lock(path: &Path) -> Result<Lock> {
     let file = path.join(LOCK);
     let opened = fs::File::options().create(true).append(true).open(&file);
     let file = opened.map_err(|source| Error::Write { path: file, source })?;
-    match file.try_lock() {
-        Err(fs::TryLockError::WouldBlock) => Err(Error::Busy { path: path.into() }),
-        // A file system without locks must do without them.
-        Ok(()) | Err(fs::TryLockError::Error(_)) => Ok(file),
-    }
+    Lock::take(file, path)
 }

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use super::run_folder::RunFolder;
-use crate::data::folder_of;
+use crate::data::{Lock, folder_of};
 use crate::error::{Error, Result};
 
 /// The name of the checkpoint in a run folder.
@@ -76,17 +76,7 @@ impl RunFolder {
             source,
         };
         let file = fs::File::open(&path).map_err(failed)?;
-        match file.try_lock() {
-            Ok(()) => {}
-            Err(fs::TryLockError::WouldBlock) => {
-                return Err(Error::Busy {
-                    path: self.path.clone(),
-                });
-            }
-            // A file system without locks must do without them.
-            Err(fs::TryLockError::Error(_)) => {}
-        }
-        *self.lock.lock() = Some(file);
+        *self.lock.lock() = Some(Lock::take(file, &self.path)?);
         Ok(())
     }
 

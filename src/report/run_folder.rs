@@ -11,7 +11,7 @@ use tempfile::TempDir;
 
 use super::Summary;
 use super::claim::{CHECKPOINT, STRAY, check_replaceable};
-use crate::data::{Table, folder_of, write_npy, write_whole};
+use crate::data::{Lock, Table, folder_of, write_npy, write_whole};
 use crate::error::{Error, Result};
 use crate::factors::Side;
 use crate::solver::{Outcome, Record};
@@ -35,7 +35,7 @@ pub struct RunFolder {
     /// An older run that was replaced, kept until the new one is written.
     pub(super) old: Arc<Mutex<Option<TempDir>>>,
     /// Held while a run writes here; the system releases it if the program dies.
-    pub(super) lock: Arc<Mutex<Option<fs::File>>>,
+    pub(super) lock: Arc<Mutex<Option<Lock>>>,
 }
 
 impl RunFolder {
