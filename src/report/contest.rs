@@ -145,7 +145,7 @@ fn answers(contest: &Contest) -> Figure {
         bars.collect::<Vec<_>>()
     };
     let mut chart = Chart::new("", "error relative to plain", Scale::Linear)
-        .sized(1000, 340)
+        .sized(1120, 340)
         .with(Series::bars("held out", bars(|standing| standing.held_out)));
     if contest.is_judged() {
         chart = chart.with(Series::bars("judged", bars(|standing| standing.judged)));
