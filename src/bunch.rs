@@ -163,7 +163,7 @@ impl Bunch {
         mode.method().compute(self, w, lambda)
     }
 
-    fn check_shapes(&self, w: &Tensor<2>, lambda: &Tensor<2>) -> Result<()> {
+    pub(crate) fn check_shapes(&self, w: &Tensor<2>, lambda: &Tensor<2>) -> Result<()> {
         let [n, _] = self.observed.x.dims();
         let [rank, _] = self.other.dims();
         for (what, tensor, expected) in [("W", w, [n, rank]), ("λ", lambda, [n, 1])] {

@@ -326,6 +326,23 @@ pub enum Error {
         /// Endings that exist.
         known: &'static str,
     },
+    /// A matrix that the machine has no room for.
+    #[error(
+        "{}: the matrix is {rows}×{columns}, {gigabytes:.1} GB as 64-bit floats; of {free:.1} GB of free memory X may take a quarter, because a fit needs several copies of it",
+        path.display()
+    )]
+    TooLarge {
+        /// The file.
+        path: PathBuf,
+        /// Its rows.
+        rows: usize,
+        /// Its columns.
+        columns: usize,
+        /// What it would take.
+        gigabytes: f64,
+        /// Memory that is free, in gigabytes.
+        free: f64,
+    },
     /// A .npy file that is not an array of floats with one or two dimensions.
     #[error("{}: not a usable .npy file: {reason}", path.display())]
     Npy {
@@ -371,7 +388,7 @@ pub enum Error {
     },
     /// A field of a table that is not a number.
     #[error(
-        "{name}: line {line}, field {field}: '{text}' is not a number (words are names only in a whole first row or column; --header and --labels say what they are)"
+        "{name}: line {line}, field {field}: '{text}' is not a number with a decimal {decimal} (words are names only in a whole first row or column; --header, --labels, --separator and --decimal say how the table is read)"
     )]
     NotANumber {
         /// The file.
@@ -380,8 +397,36 @@ pub enum Error {
         line: u64,
         /// The field, counted from 1.
         field: usize,
+        /// What stands before the decimals of this table's numbers.
+        decimal: String,
         /// What stands there.
         text: String,
+    },
+    /// A word for a missing entry where none may be missing.
+    #[error(
+        "{name}: line {line}, field {field}: '{text}' is not a number; if it stands for a missing entry, --missing mask leaves it out of the fit"
+    )]
+    MissingField {
+        /// The file.
+        name: String,
+        /// The line, counted from 1.
+        line: u64,
+        /// The field, counted from 1.
+        field: usize,
+        /// What stands there.
+        text: String,
+    },
+    /// Bytes that are no text in the encoding of a table.
+    #[error(
+        "{name}: line {line} is not {encoding} text; --encoding says how it is stored (utf-8, utf-16, latin-1)"
+    )]
+    NotText {
+        /// The file.
+        name: String,
+        /// The line, counted from 1.
+        line: u64,
+        /// The encoding it was read in.
+        encoding: String,
     },
     /// Missing entries that nobody said could be missing.
     #[error(
@@ -423,13 +468,23 @@ pub enum Error {
         /// The run folder.
         path: PathBuf,
     },
-    /// A run that would replace what it reads.
-    #[error("{} lies in {}, which --force would replace", input.display(), folder.display())]
-    InputInside {
+    /// A command that would write onto what it reads.
+    #[error(
+        "{} is read, and {} would be written; choose another place for the results",
+        input.display(),
+        output.display()
+    )]
+    InputOverwritten {
         /// The file that is read.
         input: PathBuf,
-        /// The folder that is written.
-        folder: PathBuf,
+        /// The file or folder that would be written.
+        output: PathBuf,
+    },
+    /// A file is never overwritten unless asked.
+    #[error("{} exists already; choose another file or pass --force", path.display())]
+    FileExists {
+        /// The file.
+        path: PathBuf,
     },
     /// A checkpoint that cannot be used.
     #[error("the checkpoint cannot be used: {0}")]

@@ -5,6 +5,7 @@ mod common;
 use std::sync::Arc;
 
 use altbi::check::{cases, relative_difference};
+use altbi::device::Device;
 use altbi::engine::{FusedBunch, FusedPenalty, tolerance};
 use altbi::update::Rule;
 use altbi::{
@@ -87,7 +88,7 @@ fn the_engines_agree_on_every_case() {
             continue;
         }
         for (precision, tolerance) in [(Precision::F64, 1e-10), (Precision::F32, 1e-3)] {
-            let (bunch, draw) = case.bunch(Precision::F64).unwrap();
+            let (bunch, draw) = case.bunch(Precision::F64, &Device::default()).unwrap();
             let problem = Problem::new(&bunch.observed.x, precision).unwrap();
             let host = |tensor: &Tensor<2>| tensor.to_matrix().unwrap();
             let mut factors = Factors {

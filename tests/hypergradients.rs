@@ -5,6 +5,7 @@ mod common;
 use std::sync::Arc;
 
 use altbi::check::{MODES, cases, check_bunch, relative_difference};
+use altbi::device::Device;
 use altbi::hypergradient::{Differentiate, Implicit, Reverse};
 use altbi::update::Rule;
 use altbi::{
@@ -21,7 +22,7 @@ fn all_modes_agree_on_every_case() {
     assert_eq!(cases.len(), 7 * 7 * 4 * 5);
     let mut controls_tried = 0;
     for case in &cases {
-        let report = case.run(Precision::F64).unwrap();
+        let report = case.run(Precision::F64, &Device::default()).unwrap();
         assert!(report.is_consistent(), "{case:?}\n{report}");
         for comparison in &report.comparisons {
             assert_eq!(comparison.verdict, Verdict::Pass, "{case:?}");
@@ -44,11 +45,11 @@ fn all_modes_agree_on_every_case() {
 #[test]
 fn thirty_two_bits_agree_with_sixty_four() {
     for case in cases() {
-        let (wide, draw) = case.bunch(Precision::F64).unwrap();
+        let (wide, draw) = case.bunch(Precision::F64, &Device::default()).unwrap();
         let wide = wide
             .hypergradient(&draw.w, &draw.lambda, Mode::Reverse)
             .unwrap();
-        let (narrow, draw) = case.bunch(Precision::F32).unwrap();
+        let (narrow, draw) = case.bunch(Precision::F32, &Device::default()).unwrap();
         for mode in [Mode::Reverse, Mode::Forward, Mode::Adjoint] {
             let narrow = narrow.hypergradient(&draw.w, &draw.lambda, mode).unwrap();
             assert_close(

@@ -253,7 +253,12 @@ fn fuzz(name: &str, seeds: Vec<Vec<u8>>) {
     let count = std::cell::Cell::new(0usize);
     TestRunner::new(config)
         .run(&strategy, |(seed, mutations, (header, labels))| {
-            let options = TableOptions { header, labels };
+            let options = TableOptions {
+                header,
+                labels,
+                missing_words: mutations.len() % 2 == 0,
+                ..TableOptions::default()
+            };
             let bytes = mutated(seed, &mutations);
             // Whatever comes of it, it is a value and not a panic.
             if let Ok(matrix) = read_with(folder.path(), name, &bytes, options) {
@@ -285,6 +290,8 @@ fn mutated_csv_files() {
         "1,2,3\n4,5,6\n",
         "gene,a,\"b, c\"\nx,1,2\ny,3,NA\n# end\n",
         "a,b\nx,1,2\ny,3,4\n",
+        ",0,1\r\n5;1,2\r\n2;;4\r\n7;1,3\r\n",
+        "country,2001,2002\nA,1,-\nB,?,4\n",
     ];
     fuzz("m.csv", seeds.map(|seed| seed.as_bytes().to_vec()).to_vec());
 }

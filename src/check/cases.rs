@@ -10,6 +10,7 @@ use serde::Serialize;
 use super::{CheckReport, Draw, MODES, check_bunch};
 use crate::bunch::Bunch;
 use crate::criterion::Training;
+use crate::device::Device;
 use crate::divergence::Beta;
 use crate::error::Result;
 use crate::factors::uniform;
@@ -63,11 +64,11 @@ impl Case {
     ///
     /// # Errors
     /// None for the built-in matrix; a `Case` made by hand may be refused.
-    pub fn bunch(&self, precision: Precision) -> Result<(Bunch, Draw)> {
+    pub fn bunch(&self, precision: Precision, device: &Device) -> Result<(Bunch, Draw)> {
         let [n, m, rank] = self.shape;
         let mut generator = ChaCha8Rng::seed_from_u64(1);
         let x: Array2<f64> = uniform(&mut generator, n, m) * 2.0 + 0.1;
-        let problem = Problem::new(&x, precision)?;
+        let problem = Problem::new(&x, precision)?.on(device.clone());
         let term = PenaltyTerm::tuned(penalty::by_name(self.penalty)?);
         let rule = Rule::new(Arc::new(Beta(self.beta)), vec![term]);
         let draw = Draw::new(&problem, &rule, rank, 2)?;
@@ -80,8 +81,8 @@ impl Case {
     ///
     /// # Errors
     /// As [`bunch`](Self::bunch).
-    pub fn run(&self, precision: Precision) -> Result<CheckReport> {
-        let (bunch, draw) = self.bunch(precision)?;
+    pub fn run(&self, precision: Precision, device: &Device) -> Result<CheckReport> {
+        let (bunch, draw) = self.bunch(precision, device)?;
         check_bunch(&bunch, &draw.w, &draw.lambda, &MODES)
     }
 }

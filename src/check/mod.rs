@@ -2,10 +2,11 @@
 //!
 //! Reverse mode (Burn's tape) is compared with the modes that know nothing of
 //! the tape: hand-written tangents, hand-written transposes, and finite
-//! differences. Each comparison ends in a [`Verdict`]. Two **negative controls**
-//! put known mistakes into the forward mode (the outer gradient as the paper
-//! prints it, and a flipped sign in the tangent): if they came out as passes,
-//! the checker would be worthless, and it says so.
+//! differences. Each comparison ends in a [`Verdict`]. **Negative controls** plant known
+//! mistakes: two in forward mode (the outer gradient as the paper prints it, and a flipped
+//! sign in the tangent), and one in the hypergradient that finite differences are compared
+//! with (an update less in the chain), so that a penalty without tangents has one too. If
+//! they came out as passes, the checker would be worthless, and it says so.
 //!
 //! | comparison with reverse | tolerance (64 bits) | (32 bits) |
 //! |---|---|---|
@@ -43,7 +44,7 @@ pub use cases::{BETAS, BUNCHES, Case, SHAPES, cases};
 pub use joint::JointDraw;
 pub use report::{CheckReport, Comparison, Control, Verdict};
 
-use crate::bunch::Bunch;
+use crate::bunch::{Bunch, check_length};
 use crate::criterion::Training;
 use crate::divergence::Divergence;
 use crate::error::{Error, Result};
@@ -189,6 +190,8 @@ pub fn check_bunch(
     lambda: &Tensor<2>,
     modes: &[Mode],
 ) -> Result<CheckReport> {
+    // Shapes first: what measures rounding takes them for granted.
+    bunch.check_shapes(w, lambda)?;
     let rounding = Rounding::of(bunch, w, lambda);
     let by_mode = |mode| {
         let result = bunch.hypergradient(w, lambda, mode)?;
@@ -198,7 +201,17 @@ pub fn check_bunch(
         let result = Forward { fault }.compute(bunch, w, lambda)?;
         Ok(to_host(&result.gradient))
     };
-    compare(Precision::of(w), &rounding, modes, by_mode, with_fault)
+    let shorter = || {
+        let shorter = bunch.with_length(bunch.length - 1)?;
+        let result = shorter.hypergradient(w, lambda, Mode::Reverse)?;
+        Ok(to_host(&result.gradient))
+    };
+    let tried = Tried {
+        by_mode,
+        with_fault,
+        shorter,
+    };
+    compare(Precision::of(w), &rounding, modes, tried)
 }
 
 /// The same on a bunch over one factor or both, with the weights of all its penalties.
@@ -228,7 +241,28 @@ pub fn check_joint(
         of_differences: 100.0 * resolution,
     };
     let precision = Precision::of(&pair.w);
-    compare(precision, &rounding, modes, by_mode, with_fault)
+    let shorter = || {
+        let mut shorter = bunch.clone();
+        shorter.length = bunch.length - 1;
+        check_length(shorter.length)?;
+        let result = shorter.hypergradient(pair, lambda, Mode::Reverse)?;
+        Ok(flat(&result.gradients))
+    };
+    let tried = Tried {
+        by_mode,
+        with_fault,
+        shorter,
+    };
+    compare(precision, &rounding, modes, tried)
+}
+
+/// How a hypergradient is computed, rightly and wrongly.
+struct Tried<ByMode, WithFault, Shorter> {
+    by_mode: ByMode,
+    /// In forward mode.
+    with_fault: WithFault,
+    /// In reverse mode, through one update less.
+    shorter: Shorter,
 }
 
 /// Every mode against reverse mode, and the planted mistakes.
@@ -236,12 +270,21 @@ fn compare(
     precision: Precision,
     rounding: &Rounding,
     modes: &[Mode],
-    by_mode: impl Fn(Mode) -> Result<Vec<f64>>,
-    with_fault: impl Fn(Fault) -> Result<Vec<f64>>,
+    tried: Tried<
+        impl Fn(Mode) -> Result<Vec<f64>>,
+        impl Fn(Fault) -> Result<Vec<f64>>,
+        impl Fn() -> Result<Vec<f64>>,
+    >,
 ) -> Result<CheckReport> {
+    let Tried {
+        by_mode,
+        with_fault,
+        shorter,
+    } = tried;
     let tolerances = Tolerances::of(precision);
     let reference = by_mode(Mode::Reverse)?;
     let nothing_to_see = reference.iter().all(|g| *g == 0.0);
+    let mut by_differences = None;
     let comparisons = modes.iter().map(|&mode| {
         let (tolerance, rounding) = match mode {
             Mode::FiniteDifferences => (tolerances.differences, rounding.of_differences),
@@ -253,6 +296,9 @@ fn compare(
             (Some(tolerance), Ok(gradient)) => {
                 let difference = relative_difference(&gradient, &reference);
                 let absolute = largest_difference(&gradient, &reference);
+                if mode == Mode::FiniteDifferences {
+                    by_differences = Some(gradient);
+                }
                 if difference > tolerance && absolute <= rounding {
                     Comparison::unchecked(mode, format!("lost in rounding ({rounding:.1e})"))
                 } else {
@@ -272,12 +318,27 @@ fn compare(
         let difference = gradient
             .filter(shows)
             .map(|wrong| relative_difference(&wrong, &reference));
-        Control::new(fault, difference, tolerances.exact)
+        Control::new(fault.describe(), difference, tolerances.exact)
     });
+    let mut controls = controls.to_vec();
+    if let (Some(differences), Some(tolerance)) = (by_differences, tolerances.differences) {
+        // One update has none before it: then nothing of the derivative is left.
+        let wrong = shorter().unwrap_or_else(|_| vec![0.0; reference.len()]);
+        let size = reference.iter().fold(0.0f64, |most, g| most.max(g.abs()));
+        let planted = largest_difference(&wrong, &reference);
+        // (In a bunch that has come to rest, one update less makes no difference.)
+        let shows = planted > rounding.of_differences && planted > 10.0 * tolerance * size;
+        let found = shows.then(|| largest_difference(&differences, &wrong) / size);
+        controls.push(Control::new(
+            "an update left out of the chain",
+            found,
+            tolerance,
+        ));
+    }
     Ok(CheckReport {
         hypergradient: reference,
         comparisons,
-        controls: controls.to_vec(),
+        controls,
     })
 }
 

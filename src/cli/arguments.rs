@@ -5,9 +5,7 @@ use std::path::Path;
 use std::str::FromStr;
 use std::sync::Arc;
 
-use altbi::data::{
-    Detect, Source, Table, TableOptions, fingerprint, read_matrix, text_fingerprint,
-};
+use altbi::data::{Detect, read_matrix};
 use altbi::device::Device;
 use altbi::experiment::{BenchmarkName, Size};
 use altbi::{
@@ -17,30 +15,6 @@ use altbi::{
 };
 use clap::{Args, ValueEnum};
 use ndarray::Array2;
-
-/// How the data is read, and in which precision it is worked on.
-#[derive(Debug, Args)]
-pub struct DataArguments {
-    /// Weights of the entries of X in [0, ∞), a file like DATA; 0 marks a missing
-    /// entry
-    #[arg(long, value_name = "FILE")]
-    pub mask: Option<String>,
-    /// Missing entries (empty fields, NA, NaN): an error, or left out of the fit
-    #[arg(long, default_value = "error")]
-    pub missing: Missing,
-    /// Whether the first row of a table names its columns
-    #[arg(long, default_value = "auto")]
-    pub header: DetectName,
-    /// Whether the first column of a table names its rows
-    #[arg(long, default_value = "auto")]
-    pub labels: DetectName,
-    /// Floating-point type
-    #[arg(long, default_value = "f64")]
-    pub dtype: PrecisionName,
-    /// Where tensors live: ndarray, or flex in a build with that feature
-    #[arg(long, default_value = "ndarray", value_parser = device_name)]
-    pub device: String,
-}
 
 /// What λ is tuned for, and what is held out for it.
 #[derive(Debug, Args)]
@@ -101,67 +75,6 @@ pub fn criterion(text: &str) -> Result<CriterionArgument> {
         name: text.into(),
         known: "train, held-out:<fraction>",
     })
-}
-
-/// `--missing`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Missing {
-    /// Refuse them.
-    Error,
-    /// Give them weight 0.
-    Mask,
-}
-
-impl DataArguments {
-    /// Reads the data; missing entries only where they are allowed.
-    pub fn read(&self, source: &Source) -> Result<Table> {
-        let table = source.read(self.options())?;
-        if self.missing == Missing::Error && self.mask.is_none() {
-            table.check_complete()?;
-        }
-        Ok(table)
-    }
-
-    fn options(&self) -> TableOptions {
-        TableOptions {
-            header: self.header.into(),
-            labels: self.labels.into(),
-        }
-    }
-
-    /// The weights of a table's entries: given, implied by what is missing, or
-    /// both.
-    fn weights(&self, table: &Table) -> Result<Option<Array2<f64>>> {
-        let mask = self.mask.as_deref().map(Source::from);
-        let given = mask.map(|mask| mask.read(self.options())).transpose()?;
-        let given = given.map(|table| table.values);
-        let present = match self.missing {
-            Missing::Mask => table.mask(),
-            Missing::Error => None,
-        };
-        Ok(match (given, present) {
-            (Some(given), Some(present)) if given.dim() == present.dim() => Some(given * present),
-            (Some(given), _) => Some(given),
-            (None, present) => present,
-        })
-    }
-
-    /// The checked problem of a table, with its weights; the table keeps its labels.
-    pub fn problem(&self, table: &mut Table) -> Result<Problem> {
-        let weights = self.weights(table)?;
-        let values = std::mem::take(&mut table.values);
-        let problem = Problem::owning(values, weights, self.dtype.into())?;
-        Ok(problem.on(Device::by_name(&self.device)?))
-    }
-
-    /// What tells this data, weights included, from any other.
-    pub fn fingerprint(&self, table: &Table) -> Result<String> {
-        let of_values = fingerprint(&table.values);
-        Ok(match self.weights(table)? {
-            Some(weights) => text_fingerprint(&(of_values + &fingerprint(&weights))),
-            None => of_values,
-        })
-    }
 }
 
 /// Checks that a penalty of this name exists.

@@ -16,9 +16,10 @@ use serde::Serialize;
 
 use super::Ending;
 use super::arguments::{
-    CriterionArguments, DataArguments, ExponentName, LambdaArgument, NormalizationName,
-    divergence_name, penalty_name, read_lambda,
+    CriterionArguments, ExponentName, LambdaArgument, NormalizationName, divergence_name,
+    penalty_name, read_lambda,
 };
+use super::data::DataArguments;
 use super::output::{json, say};
 
 /// Arguments of `bias`.
@@ -112,14 +113,15 @@ pub fn bias(arguments: &BiasArguments) -> Result<Ending> {
 impl BiasArguments {
     /// The data, and the rank of the demo if it is that.
     fn problem(&self) -> Result<(Problem, Option<usize>)> {
-        let (mut table, rank) = match self.data.as_deref().map(Source::from) {
-            Some(source) => (self.table.read(&source)?, None),
+        let (mut data, rank) = match self.data.as_deref().map(Source::from) {
+            Some(source) => (self.table.read(&source, false)?, None),
             None => {
                 let demo = demo();
-                (Table::from(demo.x), Some(demo.w.ncols()))
+                let rank = demo.w.ncols();
+                (self.table.weighted(Table::from(demo.x))?, Some(rank))
             }
         };
-        let problem = self.table.problem(&mut table)?;
+        let problem = data.problem(&self.table)?;
         Ok((self.criterion.hold_out(problem)?, rank))
     }
 

@@ -13,6 +13,7 @@ mod bias;
 mod checkpoints;
 mod compare;
 mod config_file;
+mod data;
 mod fit;
 mod generate;
 mod gradcheck;

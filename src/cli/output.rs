@@ -2,7 +2,7 @@
 //! folders that appear whole.
 
 use std::io::{ErrorKind, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use altbi::{Error, Result};
 
@@ -27,6 +27,38 @@ pub fn complain(line: impl AsRef<str>) {
 /// A value as JSON text.
 pub fn json(value: &impl serde::Serialize) -> String {
     serde_json::to_string_pretty(value).expect("it is plain data")
+}
+
+/// Refuses to write into a folder, or onto a file, that holds what the command reads.
+pub fn check_inputs_safe(output: &Path, inputs: impl IntoIterator<Item = PathBuf>) -> Result<()> {
+    let Ok(place) = output.canonicalize() else {
+        return Ok(());
+    };
+    for input in inputs {
+        if input
+            .canonicalize()
+            .is_ok_and(|path| path.starts_with(&place))
+        {
+            return Err(Error::InputOverwritten {
+                input,
+                output: output.into(),
+            });
+        }
+    }
+    Ok(())
+}
+
+/// Refuses to overwrite a file, unless asked to; and never one that the command reads.
+pub fn check_new_file(
+    path: &Path,
+    force: bool,
+    inputs: impl IntoIterator<Item = PathBuf>,
+) -> Result<()> {
+    check_inputs_safe(path, inputs)?;
+    if path.symlink_metadata().is_ok() && !force {
+        return Err(Error::FileExists { path: path.into() });
+    }
+    Ok(())
 }
 
 /// Makes a folder with all its files or not at all: they are written aside, then the

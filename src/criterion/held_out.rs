@@ -2,7 +2,7 @@
 
 use burn::tensor::Tensor;
 
-use super::{Criterion, weighted_derivative, weighted_divergence};
+use super::{Criterion, Entries, weighted_derivative, weighted_divergence};
 use crate::divergence::Divergence;
 use crate::engine::FusedCriterion;
 use crate::error::{Error, Result};
@@ -41,6 +41,10 @@ impl Criterion for HeldOut {
     fn value(&self, divergence: &dyn Divergence, observed: &Observed, y: &Tensor<2>) -> Tensor<2> {
         let weights = Self::weights(observed);
         weighted_divergence(divergence, &observed.x, Some(weights), y)
+    }
+
+    fn entries(&self) -> Entries {
+        Entries::HeldOut
     }
 
     fn fused(&self) -> Option<FusedCriterion> {

@@ -28,6 +28,30 @@ use crate::engine::FusedCriterion;
 use crate::error::Result;
 use crate::problem::{Observed, Problem};
 
+/// Which entries of X an error counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Entries {
+    /// Those that the factors are fitted to.
+    Training,
+    /// Those that the updates never see.
+    HeldOut,
+}
+
+impl Entries {
+    /// The sum of their weights in a problem.
+    pub fn weight(self, problem: &Problem) -> f64 {
+        let [n, m] = problem.shape();
+        match self {
+            Self::Training => problem
+                .mask()
+                .map_or((n * m) as f64, |weights| weights.sum()),
+            Self::HeldOut => problem
+                .held_out_weights()
+                .map_or(0.0, |weights| weights.sum()),
+        }
+    }
+}
+
 /// An outer error that is a sum over rows.
 ///
 /// # Shapes
@@ -48,8 +72,13 @@ pub trait Criterion: Debug + Send + Sync {
     /// `E_i` of each row, n×1, in differentiable operations.
     fn value(&self, divergence: &dyn Divergence, observed: &Observed, y: &Tensor<2>) -> Tensor<2>;
 
-    /// Which entries the criterion counts, for the [fused
-    /// engine](mod@crate::engine). `None`: runs with it are computed on tensors.
+    /// Which entries it counts. (The hierarchical scope weighs E against their number.)
+    fn entries(&self) -> Entries {
+        Entries::Training
+    }
+
+    /// Its name in the [fused engine](mod@crate::engine). `None`: runs with it are
+    /// computed on tensors.
     fn fused(&self) -> Option<FusedCriterion> {
         None
     }

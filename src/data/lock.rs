@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 
 /// A file that is locked as long as this lives; the system releases it if the program dies.
 #[derive(Debug)]
-pub(crate) struct Lock(File);
+pub struct Lock(File);
 
 impl Lock {
     /// Locks an open file on behalf of a folder. A file system without locks must do
@@ -15,7 +15,7 @@ impl Lock {
     ///
     /// # Errors
     /// [`Error::Busy`], naming the folder, if somebody else has it.
-    pub(crate) fn take(file: File, folder: &Path) -> Result<Self> {
+    pub fn take(file: File, folder: &Path) -> Result<Self> {
         match file.try_lock() {
             Err(TryLockError::WouldBlock) => Err(Error::Busy {
                 path: folder.into(),

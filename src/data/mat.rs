@@ -6,32 +6,42 @@
 //! dimensions, name, real part, imaginary part. A compressed element holds one
 //! element in zlib's format. Whole numbers are stored in the narrowest type that
 //! holds them, whatever the matrix's class.
+//!
+//! Of every matrix only the head is decompressed, and of the one that was asked for the
+//! entries, straight into the result: a file cannot take more memory than its answer.
 
 use std::io::Read;
 use std::path::Path;
 
-use ndarray::{Array2, ShapeBuilder};
+use ndarray::Array2;
 
+use super::memory::check_room;
 use crate::error::{Error, Result};
 
 const HEADER: usize = 128;
 const MATRIX: u32 = 14;
 const COMPRESSED: u32 = 15;
+/// The class of sparse matrices.
+const SPARSE: u8 = 5;
 /// Classes of full numeric matrices: double, single, and the integers.
 const NUMERIC: std::ops::RangeInclusive<u8> = 6..=15;
 /// Flag of a matrix with an imaginary part.
 const COMPLEX: u32 = 0x0800;
+/// Bytes that flags, dimensions or a name may have: far more than MATLAB allows.
+const LONGEST_PART: usize = 1 << 12;
+/// Bytes of entries that are converted at a time.
+const CHUNK: usize = 1 << 16;
 
 /// What is wrong with a file.
 type Reason = String;
 
-/// A two-dimensional numeric matrix in a file.
-struct Matrix {
+/// The head of a two-dimensional matrix in a file.
+struct Head<'a> {
     name: String,
     shape: (usize, usize),
+    is_sparse: bool,
     is_complex: bool,
-    /// Column by column.
-    values: Vec<f64>,
+    element: Element<'a>,
 }
 
 /// Reads a real matrix: the one of that name, or the only one.
@@ -51,35 +61,46 @@ pub(super) fn read_mat(
             path: path.into(),
             source,
         })?;
-    let matrices = matrices(&bytes).map_err(wrong)?;
-    if matrices.is_empty() {
-        return Err(wrong("it holds no numeric matrix".into()));
+    let heads = heads(&bytes).map_err(wrong)?;
+    let (sparse, full): (Vec<&Head>, Vec<&Head>) = heads.iter().partition(|head| head.is_sparse);
+    let is_sparse = |name: &str| {
+        wrong(format!(
+            "the matrix {name} is sparse, and only full ones can be read; save full({name})"
+        ))
+    };
+    if let Some(head) = sparse
+        .iter()
+        .find(|head| Some(head.name.as_str()) == variable)
+    {
+        return Err(is_sparse(&head.name));
     }
-    let known: Vec<&str> = matrices.iter().map(|matrix| matrix.name.as_str()).collect();
+    if full.is_empty() {
+        return Err(match sparse.first() {
+            Some(head) => is_sparse(&head.name),
+            None => wrong("it holds no numeric matrix".into()),
+        });
+    }
+    let known: Vec<&str> = full.iter().map(|head| head.name.as_str()).collect();
     let unknown = Error::MatVariable {
         path: path.into(),
         variable: variable.map(String::from),
         known: known.join(", "),
     };
-    let single = matrices.len() == 1;
-    let mut wanted = matrices.into_iter().filter(|matrix| match variable {
-        Some(name) => matrix.name == name,
+    let single = full.len() == 1;
+    let mut wanted = full.into_iter().filter(|head| match variable {
+        Some(name) => head.name == name,
         None => single,
     });
-    let matrix = wanted.next().ok_or(unknown)?;
-    if matrix.is_complex {
-        return Err(wrong(format!("the matrix {} is complex", matrix.name)));
+    let head = wanted.next().ok_or(unknown)?;
+    if head.is_complex {
+        return Err(wrong(format!("the matrix {} is complex", head.name)));
     }
-    let (rows, columns) = matrix.shape;
-    let found = matrix.values.len();
-    Array2::from_shape_vec(matrix.shape.f(), matrix.values)
-        .map(|matrix| matrix.as_standard_layout().into_owned())
-        .map_err(|_| wrong(format!("{rows}×{columns} entries promised, {found} found")))
+    head.entries(path)
 }
 
-/// All two-dimensional numeric matrices of a file; text, cells, structures and
-/// sparse matrices are passed over.
-fn matrices(bytes: &[u8]) -> Result<Vec<Matrix>, Reason> {
+/// The heads of all two-dimensional numeric matrices; text, cells and structures are
+/// passed over.
+fn heads(bytes: &[u8]) -> Result<Vec<Head<'_>>, Reason> {
     if bytes.len() < HEADER {
         return Err("it is shorter than a header".into());
     }
@@ -91,172 +112,310 @@ fn matrices(bytes: &[u8]) -> Result<Vec<Matrix>, Reason> {
         b"MI" => false,
         _ => return Err("it is not a level 5 MAT-file".into()),
     };
-    let mut chain = Chain {
-        bytes: &bytes[HEADER..],
-        little_endian,
-        padded: false,
-    };
-    let mut matrices = Vec::new();
-    while let Some((kind, contents)) = chain.next()? {
-        let inflated;
-        let (kind, contents) = if kind == COMPRESSED {
-            inflated = inflate(contents, little_endian)?;
-            let mut inner = Chain {
-                bytes: &inflated,
-                little_endian,
-                padded: false,
-            };
-            inner.next()?.ok_or("a compressed element is empty")?
-        } else {
-            (kind, contents)
-        };
-        if kind == MATRIX {
-            matrices.extend(matrix(contents, little_endian)?);
-        }
+    let mut rest = &bytes[HEADER..];
+    let mut heads = Vec::new();
+    while !rest.is_empty() {
+        let (element, behind) = Element::split(rest, little_endian)?;
+        rest = behind;
+        heads.extend(element.head()?);
     }
-    Ok(matrices)
+    Ok(heads)
 }
 
-/// Decompresses an element that says how long it is, and must be.
-fn inflate(bytes: &[u8], little_endian: bool) -> Result<Vec<u8>, Reason> {
-    let torn = || Reason::from("it is torn: a compressed element cannot be decompressed");
-    let mut decoder = libflate::zlib::Decoder::new(bytes).map_err(|_| torn())?;
-    let mut tag = [0; 8];
-    decoder.read_exact(&mut tag).map_err(|_| torn())?;
-    let promised = u64::from(number(&tag[4..], little_endian).ok_or_else(torn)?);
-    let mut inflated = tag.to_vec();
-    let mut rest = decoder.take(promised + 1);
-    let found = rest.read_to_end(&mut inflated).map_err(|_| torn())? as u64;
-    if found == promised {
-        Ok(inflated)
-    } else {
-        Err("it is damaged: a compressed element is not as long as it says".into())
-    }
-}
-
-/// The matrix that an element holds, if it is one that can be read.
-fn matrix(contents: &[u8], little_endian: bool) -> Result<Option<Matrix>, Reason> {
-    let mut parts = Chain {
-        bytes: contents,
-        little_endian,
-        padded: true,
-    };
-    let mut part = || {
-        let part = parts.next()?;
-        part.ok_or_else(|| Reason::from("it is torn: a matrix lacks a part"))
-    };
-    let (_, flags) = part()?;
-    let flags = flags
-        .get(..4)
-        .and_then(|flags| number(flags, little_endian));
-    let flags = flags.ok_or("it is damaged: a matrix has no class")?;
-    if !NUMERIC.contains(&(flags as u8)) {
-        return Ok(None);
-    }
-    let (_, dimensions) = part()?;
-    let dimensions: Option<Vec<usize>> = dimensions
-        .chunks(4)
-        .map(|length| usize::try_from(number(length, little_endian)? as i32).ok())
-        .collect();
-    let dimensions = dimensions.ok_or("it is damaged: a matrix has a negative dimension")?;
-    let (_, name) = part()?;
-    let name = String::from_utf8_lossy(name).into_owned();
-    let [rows, columns] = dimensions[..] else {
-        return Ok(None);
-    };
-    let (kind, real) = part()?;
-    let values = numbers(kind, real, little_endian)
-        .ok_or_else(|| format!("the matrix {name} is stored in an unknown way"))?;
-    Ok(Some(Matrix {
-        name,
-        shape: (rows, columns),
-        is_complex: flags & COMPLEX != 0,
-        values,
-    }))
-}
-
-/// Elements one after another.
-struct Chain<'a> {
-    bytes: &'a [u8],
+/// An element of the file itself.
+#[derive(Clone, Copy)]
+struct Element<'a> {
+    kind: u32,
+    contents: &'a [u8],
     little_endian: bool,
-    /// Whether elements are padded to eight bytes; those of a file are not.
-    padded: bool,
 }
 
-impl<'a> Chain<'a> {
-    /// The next element's type and contents; `None` at the end.
-    fn next(&mut self) -> Result<Option<(u32, &'a [u8])>, Reason> {
-        if self.bytes.is_empty() {
-            return Ok(None);
-        }
+impl<'a> Element<'a> {
+    /// The first element, and what comes behind it.
+    fn split(bytes: &'a [u8], little_endian: bool) -> Result<(Self, &'a [u8]), Reason> {
         let torn = || Reason::from("it is torn: an element is longer than the file");
-        let word = |at: usize| {
-            let bytes = self.bytes.get(at..at + 4);
-            bytes.and_then(|bytes| number(bytes, self.little_endian))
-        };
-        let first = word(0).ok_or_else(torn)?;
-        // A small element keeps its length in the upper half of its type.
-        let small = (first >> 16) as usize;
-        let (kind, start, length): (u32, usize, usize) = if small > 0 {
-            (first & 0xffff, 4, small)
-        } else {
-            (first, 8, word(4).ok_or_else(torn)? as usize)
-        };
+        let mut tag = bytes;
+        let Tag { kind, length, .. } = Tag::read(&mut tag, little_endian).map_err(|_| torn())?;
+        let start = bytes.len() - tag.len();
         let end = start
             .checked_add(length)
-            .filter(|end| *end <= self.bytes.len());
-        let end = end.filter(|_| small <= 4).ok_or_else(torn)?;
-        let contents = &self.bytes[start..end];
-        let next = match (small > 0, self.padded) {
-            (true, _) => 8,
-            (false, true) => end.next_multiple_of(8),
-            (false, false) => end,
+            .filter(|end| *end <= bytes.len())
+            .ok_or_else(torn)?;
+        let element = Self {
+            kind,
+            contents: &bytes[start..end],
+            little_endian,
         };
-        self.bytes = self.bytes.get(next..).unwrap_or_default();
-        Ok(Some((kind, contents)))
+        // (Elements of a file are not padded; those of a matrix are.)
+        let next = if start == 4 { 8 } else { end };
+        Ok((element, bytes.get(next..).unwrap_or_default()))
+    }
+
+    /// The parts of the matrix in it, to be read one after another; `None` if it is not one.
+    fn parts(self) -> Result<Option<Parts<Box<dyn Read + 'a>>>, Reason> {
+        let (kind, length, input): (u32, usize, Box<dyn Read + 'a>) = if self.kind == COMPRESSED {
+            let torn = |_| Reason::from("it is torn: a compressed element cannot be decompressed");
+            let mut decoder = libflate::zlib::Decoder::new(self.contents).map_err(torn)?;
+            let tag = Tag::read(&mut decoder, self.little_endian).map_err(torn)?;
+            (tag.kind, tag.length, Box::new(decoder))
+        } else {
+            (self.kind, self.contents.len(), Box::new(self.contents))
+        };
+        Ok((kind == MATRIX).then_some(Parts {
+            input,
+            left: length,
+            little_endian: self.little_endian,
+        }))
+    }
+
+    fn head(self) -> Result<Option<Head<'a>>, Reason> {
+        let Some(mut parts) = self.parts()? else {
+            return Ok(None);
+        };
+        parts.head(self)
     }
 }
 
-/// Four bytes as a number.
-fn number(bytes: &[u8], little_endian: bool) -> Option<u32> {
-    let bytes: [u8; 4] = bytes.try_into().ok()?;
-    Some(if little_endian {
-        u32::from_le_bytes(bytes)
-    } else {
-        u32::from_be_bytes(bytes)
-    })
+impl Head<'_> {
+    /// Its entries, row by row.
+    fn entries(&self, path: &Path) -> Result<Array2<f64>> {
+        let wrong = |reason: Reason| Error::Mat {
+            path: path.into(),
+            reason,
+        };
+        let (rows, columns) = self.shape;
+        let mut parts = self.element.parts().map_err(wrong)?;
+        let parts = parts.as_mut().expect("it was a matrix before");
+        parts.head(self.element).map_err(wrong)?;
+        let Tag { kind, length, .. } = parts.next().map_err(wrong)?;
+        let name = &self.name;
+        let width = width(kind)
+            .ok_or_else(|| wrong(format!("the matrix {name} is stored in an unknown way")))?;
+        let promised = rows.checked_mul(columns);
+        if promised.and_then(|entries| entries.checked_mul(width)) != Some(length) {
+            let found = length / width;
+            return Err(wrong(format!(
+                "{rows}×{columns} entries promised, {found} found"
+            )));
+        }
+        check_room(path, rows, columns)?;
+        let mut values = Array2::zeros(self.shape);
+        let mut places = (0..columns).flat_map(|column| (0..rows).map(move |row| (row, column)));
+        let mut chunk = vec![0; CHUNK.min(length)];
+        let mut left = length;
+        while left > 0 {
+            let bytes = &mut chunk[..CHUNK.min(left)];
+            parts.fill(bytes).map_err(wrong)?;
+            left -= bytes.len();
+            each_number(kind, bytes, self.element.little_endian, |number| {
+                let place = places.next().expect("as many as were promised");
+                values[place] = number;
+            });
+        }
+        parts.finish().map_err(wrong)?;
+        Ok(values)
+    }
 }
 
-/// Stored numbers as 64-bit floats; `None` for a type that is not a number, or a
-/// length that is not a whole number of them.
-fn numbers(kind: u32, bytes: &[u8], little_endian: bool) -> Option<Vec<f64>> {
-    macro_rules! read {
-        ($number:ty) => {{
-            const WIDTH: usize = size_of::<$number>();
-            let (numbers, rest) = bytes.as_chunks::<WIDTH>();
-            let convert = |bytes: &[u8; WIDTH]| {
-                let number = if little_endian {
-                    <$number>::from_le_bytes(*bytes)
-                } else {
-                    <$number>::from_be_bytes(*bytes)
-                };
-                number as f64
+/// Type and length of an element.
+struct Tag {
+    kind: u32,
+    length: usize,
+    /// Bytes between its contents and the next element of a matrix.
+    padding: usize,
+    /// Bytes of the tag itself.
+    size: usize,
+}
+
+impl Tag {
+    fn read(input: &mut impl Read, little_endian: bool) -> std::io::Result<Self> {
+        let mut word = || -> std::io::Result<u32> {
+            let mut bytes = [0; 4];
+            input.read_exact(&mut bytes)?;
+            Ok(if little_endian {
+                u32::from_le_bytes(bytes)
+            } else {
+                u32::from_be_bytes(bytes)
+            })
+        };
+        let first = word()?;
+        // A small element keeps its length in the upper half of its type.
+        let small = (first >> 16) as usize;
+        match small {
+            0 => {
+                let length = word()? as usize;
+                Ok(Self {
+                    kind: first,
+                    length,
+                    padding: length.next_multiple_of(8) - length,
+                    size: 8,
+                })
+            }
+            1..=4 => Ok(Self {
+                kind: first & 0xffff,
+                length: small,
+                padding: 4 - small,
+                size: 4,
+            }),
+            _ => Err(std::io::ErrorKind::InvalidData.into()),
+        }
+    }
+}
+
+/// The elements of a matrix, as they come.
+struct Parts<R> {
+    input: R,
+    /// Bytes that the matrix still has, by its own account.
+    left: usize,
+    little_endian: bool,
+}
+
+impl<R: Read> Parts<R> {
+    fn torn() -> Reason {
+        "it is torn: a matrix lacks a part".into()
+    }
+
+    /// Reads so many bytes.
+    fn fill(&mut self, bytes: &mut [u8]) -> Result<(), Reason> {
+        self.left = self.left.checked_sub(bytes.len()).ok_or_else(Self::torn)?;
+        self.input.read_exact(bytes).map_err(|_| Self::torn())
+    }
+
+    /// The tag of the next part.
+    fn next(&mut self) -> Result<Tag, Reason> {
+        let tag = Tag::read(&mut self.input, self.little_endian).map_err(|_| Self::torn())?;
+        self.left = self.left.checked_sub(tag.size).ok_or_else(Self::torn)?;
+        Ok(tag)
+    }
+
+    /// The next part, which must be short.
+    fn short(&mut self) -> Result<Vec<u8>, Reason> {
+        let tag = self.next()?;
+        if tag.length > LONGEST_PART.min(self.left) {
+            return Err("it is damaged: the head of a matrix has no end".into());
+        }
+        let mut bytes = vec![0; tag.length];
+        self.fill(&mut bytes)?;
+        self.fill(&mut [0; 8][..tag.padding])?;
+        Ok(bytes)
+    }
+
+    /// Flags, dimensions and name, if it is a matrix that altbi knows.
+    fn head<'a>(&mut self, element: Element<'a>) -> Result<Option<Head<'a>>, Reason> {
+        let number = |bytes: &[u8]| {
+            let bytes: [u8; 4] = bytes.try_into().ok()?;
+            Some(if element.little_endian {
+                u32::from_le_bytes(bytes)
+            } else {
+                u32::from_be_bytes(bytes)
+            })
+        };
+        let flags = self.short()?;
+        let flags = flags.get(..4).and_then(number);
+        let flags = flags.ok_or("it is damaged: a matrix has no class")?;
+        let class = flags as u8;
+        if class != SPARSE && !NUMERIC.contains(&class) {
+            return Ok(None);
+        }
+        let dimensions: Option<Vec<usize>> = self
+            .short()?
+            .chunks(4)
+            .map(|length| usize::try_from(number(length)? as i32).ok())
+            .collect();
+        let dimensions = dimensions.ok_or("it is damaged: a matrix has a negative dimension")?;
+        let name = String::from_utf8_lossy(&self.short()?).into_owned();
+        let [rows, columns] = dimensions[..] else {
+            return Ok(None);
+        };
+        Ok(Some(Head {
+            name,
+            shape: (rows, columns),
+            is_sparse: class == SPARSE,
+            is_complex: flags & COMPLEX != 0,
+            element,
+        }))
+    }
+
+    /// Reads to the end, which must be where the matrix says. (Only there a compressed
+    /// element proves to be whole.)
+    fn finish(&mut self) -> Result<(), Reason> {
+        let promised = self.left as u64;
+        let mut rest = (&mut self.input).take(promised + 1);
+        let found = std::io::copy(&mut rest, &mut std::io::sink());
+        match found {
+            Ok(found) if found == promised => Ok(()),
+            Ok(_) => Err("it is damaged: an element is not as long as it says".into()),
+            Err(_) => Err("it is torn: a compressed element cannot be decompressed".into()),
+        }
+    }
+}
+
+/// Calls a macro with each type of number and its code.
+macro_rules! with_types {
+    ($kind:expr, $number:ident => $use:expr, $otherwise:expr) => {
+        match $kind {
+            1 => {
+                type $number = i8;
+                $use
+            }
+            2 => {
+                type $number = u8;
+                $use
+            }
+            3 => {
+                type $number = i16;
+                $use
+            }
+            4 => {
+                type $number = u16;
+                $use
+            }
+            5 => {
+                type $number = i32;
+                $use
+            }
+            6 => {
+                type $number = u32;
+                $use
+            }
+            7 => {
+                type $number = f32;
+                $use
+            }
+            9 => {
+                type $number = f64;
+                $use
+            }
+            12 => {
+                type $number = i64;
+                $use
+            }
+            13 => {
+                type $number = u64;
+                $use
+            }
+            _ => $otherwise,
+        }
+    };
+}
+
+/// Bytes of a stored number; `None` for a type that is not a number.
+fn width(kind: u32) -> Option<usize> {
+    with_types!(kind, Number => Some(size_of::<Number>()), None)
+}
+
+/// Stored numbers as 64-bit floats, one after another.
+#[expect(clippy::unnecessary_cast, reason = "one of the types is f64 itself")]
+fn each_number(kind: u32, bytes: &[u8], little_endian: bool, mut take: impl FnMut(f64)) {
+    with_types!(kind, Number => {
+        let (numbers, _) = bytes.as_chunks::<{ size_of::<Number>() }>();
+        for bytes in numbers {
+            let number = if little_endian {
+                Number::from_le_bytes(*bytes)
+            } else {
+                Number::from_be_bytes(*bytes)
             };
-            rest.is_empty()
-                .then(|| numbers.iter().map(convert).collect())
-        }};
-    }
-    match kind {
-        1 => read!(i8),
-        2 => read!(u8),
-        3 => read!(i16),
-        4 => read!(u16),
-        5 => read!(i32),
-        6 => read!(u32),
-        7 => read!(f32),
-        9 => read!(f64),
-        12 => read!(i64),
-        13 => read!(u64),
-        _ => None,
-    }
+            take(number as f64);
+        }
+    }, {});
 }

@@ -3,16 +3,16 @@
 //! | ending | read | written |
 //! |---|---|---|
 //! | `.npy` | floats, integers, booleans; either byte order, C and Fortran order, one or two dimensions | little-endian `f8`, C order |
-//! | `.csv`, `.tsv` | numbers with or without header, labels, quotes and comments | with the labels of the data |
+//! | `.csv`, `.tsv` | numbers with or without header, labels, quotes and comments; separated by comma, semicolon or tab; decimal point or comma; UTF-8, UTF-16, Latin-1 | with the labels of the data |
 //! | `.mat` | level 5, compressed or not; `file.mat:NAME` names a matrix | |
 //! | `-` | .csv from standard input | |
 //!
 //! A one-dimensional array is read as a column.
 
 mod benchmark;
-mod csv;
 mod lock;
 mod mat;
+mod memory;
 mod npy;
 mod table;
 
@@ -28,10 +28,11 @@ pub use benchmark::{
     Benchmark, MAP_SIDE, Noise, benchmark_a, benchmark_b, benchmark_c, benchmark_d, demo, poisson,
     published, separable_factors,
 };
-pub(crate) use lock::Lock;
+pub use lock::Lock;
 pub use npy::write_npy;
-pub use table::{Detect, Table, TableOptions};
+pub use table::{Decimal, Detect, Encoding, Reading, Separator, Table, TableOptions};
 
+use self::table::read_separated;
 use crate::error::{Error, Result};
 
 /// Where a matrix comes from.
@@ -104,7 +105,8 @@ impl Source {
     pub fn read(&self, options: TableOptions) -> Result<Table> {
         let (path, variable) = match self {
             Self::StandardInput => {
-                return csv::read_separated(std::io::stdin().lock(), "-", b',', options);
+                let input = std::io::stdin().lock();
+                return read_separated(input, "-", Separator::Comma, options);
             }
             Self::File { path, variable } => (path, variable),
         };
@@ -119,8 +121,8 @@ impl Source {
         let ending = path.extension().and_then(|ending| ending.to_str());
         match ending.map(str::to_ascii_lowercase).as_deref() {
             Some("npy") => npy::read_npy(path).map(Table::from),
-            Some("csv") => csv::read_separated(open()?, &name, b',', options),
-            Some("tsv") => csv::read_separated(open()?, &name, b'\t', options),
+            Some("csv") => read_separated(open()?, &name, Separator::Comma, options),
+            Some("tsv") => read_separated(open()?, &name, Separator::Tab, options),
             Some("mat") => mat::read_mat(open()?, path, variable.as_deref()).map(Table::from),
             _ => Err(Error::UnknownFormat {
                 path: path.clone(),

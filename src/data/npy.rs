@@ -7,10 +7,11 @@ use std::path::Path;
 use ndarray::{Array2, ShapeBuilder};
 use npyz::{NpyFile, Order, WriterBuilder};
 
+use super::memory::check_room;
 use super::write_aside;
 use crate::error::{Error, Result};
 
-/// Reads one or two dimensions of `f4` or `f8`.
+/// Reads one or two dimensions of numbers.
 pub(super) fn read_npy(path: &Path) -> Result<Array2<f64>> {
     let io = |source| Error::Read {
         path: path.into(),
@@ -53,6 +54,7 @@ pub(super) fn read_npy(path: &Path) -> Result<Array2<f64>> {
                 "its header promises {rows}×{columns} entries, more than its {bytes_in_file} bytes hold"
             ))
         })?;
+    check_room(path, rows as usize, columns as usize)?;
     let order = npy.order();
     let values = numbers(npy, entries as usize)
         .ok_or_else(|| wrong(unreadable(&type_name)))?
@@ -98,6 +100,10 @@ fn numbers<R: std::io::Read>(npy: NpyFile<R>, entries: usize) -> Option<std::io:
         }};
     }
     let npy = read_as!(npy; f64, f32, i64, i32, i16, i8, u64, u32, u16, u8);
+    let npy = match npy.try_data::<half::f16>() {
+        Ok(halves) => return Some(halves.map(|half| half.map(half::f16::to_f64)).collect()),
+        Err(npy) => npy,
+    };
     let flags = npy.try_data::<bool>().ok()?;
     Some(
         flags

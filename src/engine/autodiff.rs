@@ -93,6 +93,10 @@ impl Engine for Autodiff {
         })
     }
 
+    fn set_length(&mut self, length: usize) {
+        self.length = length;
+    }
+
     fn errors(&mut self, problem: &Problem, factors: &Factors) -> (Errors, Vec<f64>) {
         let bunch = self.bunch_of(problem, &factors.h);
         let w = problem.state(&factors.w);

@@ -155,6 +155,10 @@ impl Engine for Joint {
         Ok(errors)
     }
 
+    fn set_length(&mut self, length: usize) {
+        self.bunch.length = length;
+    }
+
     fn errors(&mut self, problem: &Problem, factors: &Factors) -> (Errors, Vec<f64>) {
         let pair = Self::pair(problem, factors);
         self.scales = self.scales_at(&pair);

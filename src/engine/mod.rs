@@ -48,7 +48,7 @@ use ndarray::Array2;
 use serde::{Deserialize, Serialize};
 
 pub(crate) use agreement::agreement;
-pub use agreement::tolerance;
+pub use agreement::{COMPARED_UPDATES, tolerance};
 pub(crate) use autodiff::Autodiff;
 pub use bunch::FusedBunch;
 pub(crate) use iterate::FusedEngine;
@@ -153,6 +153,9 @@ pub(crate) trait Engine {
         lambda: &Array2<f64>,
         gradient: Option<&mut Array2<f64>>,
     ) -> Result<Errors>;
+
+    /// Sets T of the bunches that follow.
+    fn set_length(&mut self, length: usize);
 
     /// E and D as they are, and D of each row.
     fn errors(&mut self, problem: &Problem, factors: &Factors) -> (Errors, Vec<f64>);

@@ -5,7 +5,6 @@
 
 mod nndsvd;
 
-use burn::tensor::Tensor;
 use ndarray::Array2;
 use rand::SeedableRng;
 use rand::rngs::ChaCha8Rng;
@@ -14,9 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use self::nndsvd::{Zeros, nndsvd};
 
-use crate::device::Device;
 use crate::error::{Error, Result};
-use crate::numerics::Precision;
 use crate::problem::Problem;
 
 /// How W and H are found at the start.
@@ -88,16 +85,7 @@ impl Factors {
         given: &GivenFactors,
     ) -> Result<Self> {
         let [n, m] = problem.shape();
-        if n * m == 1 {
-            return Err(Error::TooSmall);
-        }
-        if rank == 0 || rank > n.min(m) {
-            return Err(Error::Rank {
-                rank,
-                rows: n,
-                columns: m,
-            });
-        }
+        check_rank(problem, rank)?;
         for (what, factor) in [("W", &given.w), ("H", &given.h)] {
             let zero = |factor: &Array2<f64>| factor.iter().all(|entry| *entry == 0.0);
             if factor.as_ref().is_some_and(zero) {
@@ -127,6 +115,22 @@ impl Factors {
     }
 }
 
+/// Refuses a rank outside 1 … min(n, m), and a matrix without structure.
+pub(crate) fn check_rank(problem: &Problem, rank: usize) -> Result<()> {
+    let [rows, columns] = problem.shape();
+    if rows * columns == 1 {
+        return Err(Error::TooSmall);
+    }
+    if rank == 0 || rank > rows.min(columns) {
+        return Err(Error::Rank {
+            rank,
+            rows,
+            columns,
+        });
+    }
+    Ok(())
+}
+
 /// W times the number that gives W H this mean.
 pub(crate) fn scaled_to_mean(w: Array2<f64>, h: &Array2<f64>, mean: f64) -> Array2<f64> {
     // The mean of a product needs only the sums of W's columns and H's rows.
@@ -137,12 +141,6 @@ pub(crate) fn scaled_to_mean(w: Array2<f64>, h: &Array2<f64>, mean: f64) -> Arra
     w * (mean * entries / sum)
 }
 
-/// A host matrix as a tensor on altbi's device.
-pub(crate) fn tensor(matrix: &Array2<f64>, precision: Precision) -> Tensor<2> {
-    let shape = [matrix.nrows(), matrix.ncols()];
-    Device::default().tensor(matrix.iter().copied().collect(), shape, precision)
-}
-
 /// A matrix of uniform numbers on the open interval (0, 1).
 pub(crate) fn uniform(generator: &mut ChaCha8Rng, rows: usize, columns: usize) -> Array2<f64> {
     Array2::from_shape_simple_fn((rows, columns), || Open01.sample(generator))
@@ -151,6 +149,8 @@ pub(crate) fn uniform(generator: &mut ChaCha8Rng, rows: usize, columns: usize) -
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::numerics::Precision;
+
     #[test]
     fn a_seed_is_a_start() {
         let problem = Problem::new(&Array2::<f64>::ones((5, 4)), Precision::F64).unwrap();

@@ -5,7 +5,8 @@ use burn::tensor::Tensor;
 use ndarray::Array2;
 use rand::rngs::ChaCha8Rng;
 
-use super::{tensor, uniform};
+use super::uniform;
+use crate::device::Device;
 use crate::error::Result;
 use crate::numerics::Precision;
 use crate::problem::{Problem, ToMatrix};
@@ -101,9 +102,15 @@ fn leading_triplets(
 ) -> Result<(Array2<f64>, Array2<f64>, Array2<f64>)> {
     let (n, m) = x.dim();
     let width = (rank + OVERSAMPLING).min(n).min(m);
-    let x = tensor(x, Precision::F64);
+    // On the host's device, so that a start is the same for every other.
+    let device = Device::default();
+    let tensor = |matrix: &Array2<f64>| {
+        let shape = [matrix.nrows(), matrix.ncols()];
+        device.tensor(matrix.iter().copied().collect(), shape, Precision::F64)
+    };
+    let x = tensor(x);
     let start = uniform(generator, m, width);
-    let mut basis: Tensor<2> = tensor(&start, Precision::F64);
+    let mut basis: Tensor<2> = tensor(&start);
     // An orthonormal basis of a tensor's columns. (Burn's QR mixes 32-bit constants
     // into 64-bit tensors and panics.)
     let orthonormal = |tensor: Tensor<2>| svd::<2, 1>(tensor, SWEEPS).0;

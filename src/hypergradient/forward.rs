@@ -38,6 +38,17 @@ pub(crate) enum Fault {
     FlippedSign,
 }
 
+impl Fault {
+    /// In a few words.
+    pub(crate) fn describe(self) -> &'static str {
+        match self {
+            Self::None => "no mistake",
+            Self::PrintedOuterGradient => "outer gradient as printed",
+            Self::FlippedSign => "one sign flipped in the tangent",
+        }
+    }
+}
+
 impl Forward {
     /// `(w⁽ᵀ⁾, s_T)` when λ moves in a direction (n×1).
     ///

@@ -11,7 +11,9 @@
 //!
 //! Of the three the one with the lowest held-out error is taken. Then the held-out entries
 //! come back: from the factors of the candidate, with its λ, a few updates are made on all
-//! entries.
+//! entries. Of these and the candidate itself the one with the lowest divergence on all
+//! entries stays: an iterate that was stopped early is not at rest, and more updates with a
+//! strong λ can lead away from the data.
 //!
 //! ```
 //! use altbi::practical::{Practical, Stage};
@@ -253,7 +255,8 @@ impl Practical {
         let winner = outcomes[chosen].1;
         let lambda = match outcomes[chosen].0 {
             Stage::Plain => Array2::zeros(tuned.lambda.raw_dim()),
-            _ => winner.lambda.clone(),
+            // Not the next one, which has not acted on these factors.
+            _ => winner.acting_lambda(),
         };
         let before_refit = winner.factors();
         let mut refit = solver(self.all_entries(), Stage::Refit)

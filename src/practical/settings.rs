@@ -73,10 +73,11 @@ impl Practical {
         self.updates(Method::Frozen).with_warm_up(WARM_START)
     }
 
+    /// The refit: by the training error, the start among its iterates, so that it cannot
+    /// end higher than it began.
     pub(super) fn all_entries(&self) -> AltBiConfig {
         self.updates(Method::Frozen)
             .with_warm_up(0)
             .with_max_iterations(self.refit.max(1))
-            .with_select(Selection::Last)
     }
 }

@@ -235,6 +235,20 @@ impl Problem {
         self.held_out.as_ref()
     }
 
+    /// Where its tensors live.
+    pub fn device(&self) -> &Device {
+        &self.device
+    }
+
+    /// The same data on the same device with other weights.
+    ///
+    /// # Errors
+    /// As [`masked`](Self::masked).
+    pub(crate) fn with_mask(&self, mask: Option<Array2<f64>>) -> Result<Self> {
+        let problem = Self::checked(self.x.clone(), mask, None, self.precision, false)?;
+        Ok(problem.on(self.device.clone()))
+    }
+
     /// The precision of its tensors.
     pub fn precision(&self) -> Precision {
         self.precision

@@ -1,8 +1,9 @@
 //! Taking a folder's name: making it, claiming it, and what `--force` may replace.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use super::figures::FIGURES;
 use super::run_folder::RunFolder;
 use crate::data::{Lock, folder_of};
 use crate::error::{Error, Result};
@@ -13,16 +14,110 @@ pub(super) const CHECKPOINT: &str = "checkpoint";
 /// How the names of files begin that are still being written.
 pub(super) const STRAY: &str = ".altbi-";
 
+/// The file that reserves a folder before there is anything to write into it.
+const RESERVED: &str = ".altbi-reserved";
+
+/// A folder that is this run's, and still empty. Unless it is kept, it goes again, with the
+/// folders above it that were made for it.
+#[derive(Debug)]
+pub(super) struct Reservation {
+    path: PathBuf,
+    /// Folders that did not exist before, the outermost first.
+    made: Vec<PathBuf>,
+    kept: bool,
+    _lock: Lock,
+}
+
+impl Reservation {
+    /// Makes a folder, or takes an empty one, and locks it.
+    fn of(path: &Path) -> Result<Self> {
+        let failed = |source| Error::Write {
+            path: path.into(),
+            source,
+        };
+        let missing = path.ancestors().take_while(|folder| {
+            !folder.as_os_str().is_empty() && folder.symlink_metadata().is_err()
+        });
+        let mut made: Vec<PathBuf> = missing.map(Path::to_owned).collect();
+        made.reverse();
+        fs::create_dir_all(path).map_err(failed)?;
+        let file = fs::File::options()
+            .create(true)
+            .append(true)
+            .open(path.join(RESERVED));
+        Ok(Self {
+            path: path.into(),
+            made,
+            kept: false,
+            _lock: Lock::take(file.map_err(failed)?, path)?,
+        })
+    }
+}
+
+impl Drop for Reservation {
+    fn drop(&mut self) {
+        // Nothing more can be done where even this fails.
+        let remove = |name: &str| drop(fs::remove_file(self.path.join(name)));
+        remove(RESERVED);
+        if self.kept {
+            return;
+        }
+        remove("data.csv");
+        remove("config.toml");
+        for folder in self.made.iter().rev() {
+            let _ = fs::remove_dir(folder);
+        }
+    }
+}
+
 impl RunFolder {
-    /// Makes an empty folder of this name, in place of an older run's that may be
-    /// there, and writes the settings into it; with a copy of the data where it is
-    /// nowhere else. The older run is kept aside until the new one's results are
+    /// Takes the name, so that no other run can.
+    pub(super) fn reserve(&self) -> Result<()> {
+        let path = &self.path;
+        if path.symlink_metadata().is_err() {
+            *self.reservation.lock() = Some(Reservation::of(path)?);
+            return Ok(());
+        }
+        // What a killed run had reserved is free again, unless it is still locked.
+        if is_reserved(path) {
+            let mut reservation = Reservation::of(path)?;
+            reservation.made.push(path.clone());
+            *self.reservation.lock() = Some(reservation);
+            return Ok(());
+        }
+        if !self.replace {
+            return Err(Error::RunFolderExists { path: path.clone() });
+        }
+        check_replaceable(path)?;
+        if path.join("config.toml").exists() {
+            // Not under the hands of another run.
+            self.lock()
+        } else {
+            *self.reservation.lock() = Some(Reservation::of(path)?);
+            Ok(())
+        }
+    }
+
+    /// Writes the settings into the folder, with a copy of the data where it is nowhere
+    /// else. An older run that is replaced is kept aside until the new one's results are
     /// written.
     ///
     /// # Errors
-    /// As [`new`](Self::new): what was not there before the run is not replaced
-    /// either. [`Error::Write`].
+    /// As [`new`](Self::new), if something came in the way meanwhile; [`Error::Write`].
     pub fn create(&self, config: &str, data: Option<&str>) -> Result<()> {
+        let fill = |folder: &Self| {
+            if let Some(data) = data {
+                folder.write("data.csv", data.as_bytes())?;
+            }
+            folder.write("config.toml", config.as_bytes())
+        };
+        let reservation = self.reservation.lock().take();
+        if let Some(mut reservation) = reservation {
+            fill(self)?;
+            self.lock()?;
+            reservation.kept = true;
+            return Ok(());
+        }
         let failed = |source| Error::Write {
             path: self.path.clone(),
             source,
@@ -35,23 +130,18 @@ impl RunFolder {
             .map_err(failed)?;
         let fresh = Self::at(&aside.path().join("new"), false);
         fs::create_dir(&fresh.path).map_err(failed)?;
-        fresh.write("config.toml", config.as_bytes())?;
-        if let Some(data) = data {
-            fresh.write("data.csv", data.as_bytes())?;
-        }
+        fill(&fresh)?;
         let replaced = self.path.symlink_metadata().is_ok();
         if replaced {
-            // It may have come while the run was under way.
+            // It may have changed while the run was under way.
             if !self.replace {
                 return Err(Error::RunFolderExists {
                     path: self.path.clone(),
                 });
             }
             check_replaceable(&self.path)?;
-            if self.path.join("config.toml").exists() {
-                // Not under the hands of another run.
-                Self::at(&self.path, false).lock()?;
-            }
+            // (Some systems do not rename a folder with an open file in it.)
+            self.lock.lock().take();
             fs::rename(&self.path, aside.path().join("old")).map_err(failed)?;
         }
         let made = fs::rename(&fresh.path, &self.path).map_err(failed);
@@ -96,11 +186,9 @@ impl RunFolder {
 }
 
 /// What altbi writes into a run folder.
-const OWN: [&str; 14] = [
+const OWN: [&str; 10] = [
     "W.npy",
     "H.npy",
-    "lambda.npy",
-    "lambda_start.npy",
     "W.csv",
     "H.csv",
     "held_out.npy",
@@ -108,10 +196,53 @@ const OWN: [&str; 14] = [
     "summary.json",
     "config.toml",
     "report.html",
-    "figures",
     "data.csv",
-    CHECKPOINT,
 ];
+
+/// `lambda.npy`, `lambda_h_2_start.npy`, …
+fn is_weights(name: &str) -> bool {
+    let Some(name) = name.strip_prefix("lambda") else {
+        return false;
+    };
+    let Some(name) = name.strip_suffix(".npy") else {
+        return false;
+    };
+    let name = name.strip_suffix("_start").unwrap_or(name);
+    let name = name.strip_prefix("_h").unwrap_or(name);
+    let number = name.strip_prefix('_').map(str::parse::<usize>);
+    name.is_empty() || number.is_some_and(|number| number.is_ok())
+}
+
+fn is_own(name: &str) -> bool {
+    OWN.contains(&name) || name == CHECKPOINT || is_weights(name) || name.starts_with(STRAY)
+}
+
+fn is_own_figure(name: &str) -> bool {
+    let figure = name.strip_suffix(".svg");
+    figure.is_some_and(|figure| FIGURES.contains(&figure)) || name.starts_with(STRAY)
+}
+
+/// Names in a folder, and whether each is a folder itself.
+fn entries(path: &Path) -> Result<Vec<(String, bool)>> {
+    let failed = |source| Error::Read {
+        path: path.into(),
+        source,
+    };
+    let mut names = Vec::new();
+    for entry in fs::read_dir(path).map_err(failed)? {
+        let entry = entry.map_err(failed)?;
+        let is_folder = entry.file_type().map_err(failed)?.is_dir();
+        names.push((entry.file_name().to_string_lossy().into_owned(), is_folder));
+    }
+    Ok(names)
+}
+
+/// Whether a folder holds a reservation and nothing else.
+fn is_reserved(path: &Path) -> bool {
+    let is_folder = path.symlink_metadata().is_ok_and(|kind| kind.is_dir());
+    let only = entries(path).is_ok_and(|names| names == [(RESERVED.to_owned(), false)]);
+    is_folder && only
+}
 
 /// Refuses anything but a folder that holds a run and nothing else: `--force` is
 /// not a way to lose a thesis.
@@ -127,28 +258,74 @@ pub(super) fn check_replaceable(path: &Path) -> Result<()> {
     if !kind.is_dir() {
         return Err(refused("it is not a folder".into()));
     }
-    let entries = fs::read_dir(path).map_err(|source| Error::Read {
-        path: path.into(),
-        source,
-    })?;
-    let mut any = false;
-    let mut is_run = false;
-    for entry in entries {
-        let name = entry
-            .map_err(|source| Error::Read {
-                path: path.into(),
-                source,
-            })?
-            .file_name();
-        let name = name.to_string_lossy();
-        any = true;
-        is_run |= name == "config.toml";
-        if !(OWN.contains(&name.as_ref()) || name.starts_with(STRAY)) {
+    let names = entries(path)?;
+    for (name, is_folder) in &names {
+        if *is_folder && name == "figures" {
+            let figures = entries(&path.join(name))?;
+            let stranger = figures
+                .iter()
+                .find(|(name, is_folder)| *is_folder || !is_own_figure(name));
+            if let Some((name, _)) = stranger {
+                return Err(refused(format!("it holds 'figures/{name}'")));
+            }
+        } else if *is_folder || !is_own(name) {
             return Err(refused(format!("it holds '{name}'")));
         }
     }
-    if any && !is_run {
+    let is_run = names.iter().any(|(name, _)| name == "config.toml");
+    if !names.is_empty() && !is_run {
         return Err(refused("it holds no config.toml".into()));
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn own_files_are_known_and_no_others() {
+        for name in [
+            "lambda.npy",
+            "lambda_start.npy",
+            "lambda_h.npy",
+            "lambda_2_start.npy",
+            "lambda_h_3.npy",
+            "W.csv",
+        ] {
+            assert!(is_own(name), "{name}");
+        }
+        for name in ["lambda_mine.npy", "lambda.csv", "notes.npy", "lambda_h"] {
+            assert!(!is_own(name), "{name}");
+        }
+        assert!(is_own_figure("convergence.svg") && !is_own_figure("sketch.svg"));
+    }
+
+    #[test]
+    fn a_name_is_taken_at_once_and_given_back() {
+        let parent = tempfile::tempdir().unwrap();
+        let path = parent.path().join("a/b/run");
+        let first = RunFolder::new(&path, false).unwrap();
+        for force in [false, true] {
+            let second = RunFolder::new(&path, force);
+            assert!(matches!(second, Err(Error::Busy { .. })), "{second:?}");
+        }
+        // Bad input: nothing is left, not even the folders above it.
+        drop(first);
+        assert!(!parent.path().join("a").exists());
+        // A run that was killed before it wrote anything does not keep the name.
+        fs::create_dir_all(&path).unwrap();
+        fs::write(path.join(RESERVED), "").unwrap();
+        let next = RunFolder::new(&path, false).unwrap();
+        next.create("", None).unwrap();
+        assert!(!path.join(RESERVED).exists() && path.join("config.toml").exists());
+        // An older run that is to be replaced is taken at once as well, and stays until
+        // there is something in its place.
+        drop(next);
+        let first = RunFolder::new(&path, true).unwrap();
+        let second = RunFolder::new(&path, true);
+        assert!(matches!(second, Err(Error::Busy { .. })), "{second:?}");
+        drop(first);
+        assert!(path.join("config.toml").exists());
+    }
 }

@@ -30,6 +30,20 @@ const FEW_WEIGHTS: usize = 64;
 /// Bins of a histogram.
 const BINS: usize = 24;
 
+/// The names that figures of a run may have.
+pub(super) const FIGURES: [&str; 10] = [
+    "convergence",
+    "held_out",
+    "lambda_weights",
+    "lambda_change",
+    "lambda_histogram",
+    "lambda_course",
+    "hypergradient",
+    "sparsity",
+    "w_columns",
+    "h_rows",
+];
+
 /// All figures of a run, in the order of the report.
 pub(super) fn figures(run: &RunRecords) -> Vec<Figure> {
     let mut figures = vec![convergence(run)];

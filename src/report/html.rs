@@ -8,6 +8,7 @@ use serde_json::Value;
 use super::figures::Figure;
 use super::page::{figure_element, head};
 use super::{Choice, RunRecords};
+use crate::data::Reading;
 use crate::plot::escape;
 
 /// Writes the page of a run.
@@ -62,9 +63,14 @@ pub(super) fn run_page(run: &RunRecords, figures: &[Figure]) -> String {
     let mut page = head("altbi run");
     let shape = format!("{}×{}", run.w.nrows(), run.h.ncols());
     let rank = run.w.ncols();
+    let reading = serde_json::from_value::<Reading>(summary["table"].clone());
+    let reading = reading.map_or_else(
+        |_| String::new(),
+        |reading| format!("<p class=\"small\">The table was read with {reading}.</p>"),
+    );
     let _ = writeln!(
         page,
-        "<header><h1>altbi run</h1><p>X ({shape}) ≈ W H with {rank} components, {}</p></header>",
+        "<header><h1>altbi run</h1><p>X ({shape}) ≈ W H with {rank} components, {}</p>{reading}</header>",
         escape(&run.method_sentence())
     );
     page.push_str("<section class=\"cards\">\n");

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use ndarray::Array2;
 use serde_json::Value;
 
-use super::figures::{Figure, figures};
+use super::figures::{FIGURES, Figure, figures};
 use super::html::run_page;
 use super::run_folder::RunFolder;
 use crate::data::read_matrix;
@@ -104,6 +104,8 @@ impl RunRecords {
     pub fn write_report(&self, folder: &RunFolder) -> Result<PathBuf> {
         let figures = self.figures();
         for figure in &figures {
+            // Or --force would not know its own.
+            assert!(FIGURES.contains(&figure.name.as_str()), "{}", figure.name);
             folder.write(
                 &format!("figures/{}.svg", figure.name),
                 figure.svg.as_bytes(),

@@ -10,8 +10,8 @@ use serde::Serialize;
 use tempfile::TempDir;
 
 use super::Summary;
-use super::claim::{CHECKPOINT, STRAY, check_replaceable};
-use crate::data::{Lock, Table, folder_of, write_npy, write_whole};
+use super::claim::{CHECKPOINT, Reservation, STRAY};
+use crate::data::{Lock, Table, write_npy, write_whole};
 use crate::error::{Error, Result};
 use crate::factors::Side;
 use crate::solver::{Outcome, Record};
@@ -25,8 +25,8 @@ pub struct Labels {
     pub columns: Option<Vec<String>>,
 }
 
-/// A folder that a run writes into. It is made when there is something to write,
-/// so that bad input leaves nothing behind.
+/// A folder that a run writes into. It is this run's from the first moment, and goes again
+/// where nothing was written into it, so that bad input leaves nothing behind.
 #[derive(Debug, Clone)]
 pub struct RunFolder {
     pub(super) path: PathBuf,
@@ -36,42 +36,22 @@ pub struct RunFolder {
     pub(super) old: Arc<Mutex<Option<TempDir>>>,
     /// Held while a run writes here; the system releases it if the program dies.
     pub(super) lock: Arc<Mutex<Option<Lock>>>,
+    /// A folder that is still empty.
+    pub(super) reservation: Arc<Mutex<Option<Reservation>>>,
 }
 
 impl RunFolder {
-    /// A new run's folder, not yet made.
-    ///
-    /// Checked before a run, so that no work is lost.
+    /// A new run's folder, reserved before the run begins, so that no work is lost.
     ///
     /// # Errors
     /// [`Error::RunFolderExists`] if there is one already and it may not be
-    /// replaced; [`Error::NotARunFolder`] if what is there was not made by altbi,
-    /// which nothing may replace; [`Error::Write`] if the place is not writable.
+    /// replaced; [`Error::Busy`] if another run has it; [`Error::NotARunFolder`] if what is
+    /// there was not made by altbi, which nothing may replace; [`Error::Write`] if the place
+    /// is not writable.
     pub fn new(path: &Path, replace: bool) -> Result<Self> {
-        if path.symlink_metadata().is_ok() {
-            if !replace {
-                return Err(Error::RunFolderExists { path: path.into() });
-            }
-            check_replaceable(path)?;
-        }
-        let ancestors = folder_of(path).ancestors();
-        let existing = ancestors
-            .map(|folder| {
-                if folder.as_os_str().is_empty() {
-                    Path::new(".")
-                } else {
-                    folder
-                }
-            })
-            .find(|folder| folder.exists());
-        if let Some(folder) = existing {
-            // A file that is gone again at once tells more than permission bits.
-            crate::data::file_aside(folder).map_err(|source| Error::Write {
-                path: path.into(),
-                source,
-            })?;
-        }
-        Ok(Self::at(path, replace))
+        let folder = Self::at(path, replace);
+        folder.reserve()?;
+        Ok(folder)
     }
 
     pub(super) fn at(path: &Path, replace: bool) -> Self {
@@ -80,6 +60,7 @@ impl RunFolder {
             replace,
             old: Arc::default(),
             lock: Arc::default(),
+            reservation: Arc::default(),
         }
     }
 
@@ -138,14 +119,14 @@ impl RunFolder {
                 .map(|k| format!("component {k}"))
                 .collect();
             let w = Table {
-                values: outcome.w.clone(),
                 row_labels: labels.rows.clone(),
                 column_labels: Some(components.clone()),
+                ..Table::from(outcome.w.clone())
             };
             let h = Table {
-                values: outcome.h.clone(),
                 row_labels: Some(components),
                 column_labels: labels.columns.clone(),
+                ..Table::from(outcome.h.clone())
             };
             self.write("W.csv", w.to_csv().as_bytes())?;
             self.write("H.csv", h.to_csv().as_bytes())?;
@@ -290,7 +271,6 @@ mod tests {
         let parent = tempfile::tempdir().unwrap();
         let path = parent.path().join("new/run");
         let folder = RunFolder::new(&path, false).unwrap();
-        assert!(!path.exists());
         folder.create("rank = 2\n", None).unwrap();
         folder.write_checkpoint(b"bytes").unwrap();
         assert_eq!(folder.read_checkpoint().unwrap(), b"bytes");
@@ -348,11 +328,10 @@ mod tests {
         // and goes when it is.
         new.create("", None).unwrap();
         new.write_results(&outcome, &summary, None, None).unwrap();
-        // A folder that came during the run stays.
+        // A folder that was there before stays.
         let late = parent.path().join("new/late");
-        let folder = RunFolder::new(&late, false).unwrap();
         fs::create_dir(&late).unwrap();
-        let refused = folder.create("", None);
+        let refused = RunFolder::new(&late, false);
         assert!(matches!(refused, Err(Error::RunFolderExists { .. })));
         fs::remove_dir(&late).unwrap();
         let file = parent.path().join("file");

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::data::Reading;
 use crate::metrics::Recovery;
 use crate::practical::Candidate;
 use crate::problem::Problem;
@@ -61,6 +62,9 @@ pub struct Summary<Settings> {
     /// Which candidates there were and which one was taken, where there was a choice.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub choice: Option<Choice>,
+    /// How the table was read, where the data is one.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub table: Option<Reading>,
     /// Seconds in the solver.
     pub seconds: f64,
     /// The version of altbi.
@@ -126,6 +130,7 @@ impl<Settings> Summary<Settings> {
             engine: outcome.engine.name().into(),
             engine_difference: outcome.engine.difference(),
             choice: None,
+            table: None,
             seconds: outcome.seconds,
             version: env!("CARGO_PKG_VERSION").into(),
         }
@@ -135,6 +140,13 @@ impl<Settings> Summary<Settings> {
     #[must_use]
     pub fn with_choice(mut self, choice: Option<Choice>) -> Self {
         self.choice = choice;
+        self
+    }
+
+    /// With how the table was read.
+    #[must_use]
+    pub fn with_reading(mut self, reading: Option<Reading>) -> Self {
+        self.table = reading;
         self
     }
 }

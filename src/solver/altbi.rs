@@ -6,7 +6,7 @@ use std::time::Instant;
 use ndarray::Array2;
 
 use super::checkpoint::Resumed;
-use super::iteration::Workspace;
+use super::iteration::{Workspace, not_finite};
 use super::stopping::stop_reason;
 use super::{Checkpoint, Observer, Outcome, Record, Signal, StopReason};
 use crate::config::{AltBiConfig, Selection};
@@ -69,21 +69,38 @@ pub struct State {
 pub struct Best {
     /// W and H.
     pub factors: Factors,
-    /// λ.
+    /// λ after the iteration's step.
     pub lambda: Array2<f64>,
+    /// λ that led to these factors: the one before the step.
+    pub acted: Array2<f64>,
     /// Its record, which knows the iteration.
     pub record: Record,
 }
 
 impl State {
-    /// Keeps this iterate if no earlier one has a lower outer error.
-    pub(super) fn remember(&mut self, select: Selection) {
+    /// Refuses errors that are not finite.
+    pub(super) fn check_errors(&self) -> Result<()> {
+        for (quantity, error) in [
+            ("divergence", self.record.divergence),
+            ("the outer error", self.record.outer_error),
+        ] {
+            if !error.is_finite() {
+                return Err(not_finite(quantity, self.iteration));
+            }
+        }
+        Ok(())
+    }
+
+    /// Keeps this iterate if no earlier one has a lower outer error; `acted` is the λ that
+    /// led to it.
+    pub(super) fn remember(&mut self, select: Selection, acted: &Array2<f64>) {
         let record = &self.record;
         let beaten = |best: &Arc<Best>| best.record.outer_error <= record.outer_error;
         if select == Selection::Best && !self.best.as_ref().is_some_and(beaten) {
             self.best = Some(Arc::new(Best {
                 factors: self.factors.clone(),
                 lambda: self.lambda.clone(),
+                acted: acted.clone(),
                 record: record.clone(),
             }));
         }

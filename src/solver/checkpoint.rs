@@ -14,7 +14,7 @@ use crate::problem::{Problem, ToMatrix};
 
 /// The first bytes of every checkpoint; the digit is the version of the layout.
 const MAGIC: &[u8; 16] = b"altbi checkpoint";
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 const DIGEST: usize = 32;
 
 /// Everything that [`Solver::resume`](super::Solver::resume) needs to go on as if
@@ -46,6 +46,7 @@ struct BestIterate {
     w: Matrix,
     h: Matrix,
     lambda: Matrix,
+    acted: Matrix,
     record: Record,
 }
 
@@ -104,6 +105,7 @@ impl Checkpoint {
                 w: Matrix::of(&best.factors.w),
                 h: Matrix::of(&best.factors.h),
                 lambda: Matrix::of(&best.lambda),
+                acted: Matrix::of(&best.acted),
                 record: best.record.clone(),
             }),
             moments: state
@@ -139,6 +141,7 @@ impl Checkpoint {
             Ok(Arc::new(Best {
                 factors: factors(&best.w, &best.h)?,
                 lambda: problem.matrix("λ", &best.lambda, [weights, 1])?,
+                acted: problem.matrix("λ", &best.acted, [weights, 1])?,
                 record: best.record.clone(),
             }))
         };

@@ -6,7 +6,7 @@ use super::history::median;
 use super::stopping::relative_change;
 use super::{Record, Solver, State};
 use crate::config::{Exponent, Method, Normalization};
-use crate::engine::{Engine, Errors, FusedCriterion};
+use crate::engine::{Engine, Errors};
 use crate::error::{Error, Result};
 use crate::factors::Factors;
 use crate::lambda::{Hierarchy, Layout, Moment};
@@ -102,26 +102,15 @@ impl Solver {
 
         // 6. The record.
         measure(problem, engine.as_ref(), next, errors, norm, sorted);
-        if next.record.divergence.is_finite() {
-            next.remember(self.config.select);
-            Ok(())
-        } else {
-            Err(not_finite("divergence", iteration))
-        }
+        next.check_errors()?;
+        next.remember(self.config.select, &state.lambda);
+        Ok(())
     }
 
     /// N / (2E) of the hierarchical scope, N the weight of the entries that E counts.
     fn evidence(&self, problem: &Problem, outer_error: f64) -> f64 {
-        let held_out = problem.held_out_weights();
-        let held_out =
-            held_out.filter(|_| self.criterion.fused() != Some(FusedCriterion::Training));
-        let [n, m] = problem.shape();
-        let weight = match held_out.or(problem.mask()) {
-            Some(weights) => weights.sum(),
-            None => (n * m) as f64,
-        };
         if outer_error > 0.0 {
-            weight / (2.0 * outer_error)
+            self.criterion.entries().weight(problem) / (2.0 * outer_error)
         } else {
             0.0
         }

@@ -9,9 +9,10 @@ use super::checkpoint::Resumed;
 use super::transform::encode;
 use super::{Record, StopReason};
 use crate::config::{AltBiConfig, Selection};
+use crate::device::Device;
 use crate::engine::EngineUsed;
 use crate::error::Result;
-use crate::factors::{Factors, Side, tensor};
+use crate::factors::{Factors, Side};
 use crate::lambda::{Layout, Scope};
 use crate::metrics::{paper_relative_error, relative_error, sparsity_h, sparsity_w};
 use crate::problem::{Problem, ToMatrix};
@@ -69,6 +70,8 @@ pub struct Outcome {
     config: AltBiConfig,
     layout: Layout,
     lambda_at_end: Array2<f64>,
+    acting_lambda: Array2<f64>,
+    device: Device,
 }
 
 /// The weights of one tuned penalty at the end of a run.
@@ -111,9 +114,11 @@ impl Outcome {
         engine: EngineUsed,
     ) -> Self {
         let state = &story.state;
-        let (factors, lambda, record) = match (config.select, &state.best) {
-            (Selection::Best, Some(best)) => (&best.factors, &best.lambda, &best.record),
-            _ => (&state.factors, &state.lambda, &state.record),
+        let (factors, lambda, acted, record) = match (config.select, &state.best) {
+            (Selection::Best, Some(best)) => {
+                (&best.factors, &best.lambda, &best.acted, &best.record)
+            }
+            _ => (&state.factors, &state.lambda, &state.lambda, &state.record),
         };
         let Factors { w, h } = factors;
         Self {
@@ -125,6 +130,8 @@ impl Outcome {
             h: h.clone(),
             lambda: lambda.clone(),
             lambda_at_end: state.lambda.clone(),
+            acting_lambda: acted.clone(),
+            device: problem.device().clone(),
             stop_reason,
             iterations: state.iteration,
             selected: record.iteration,
@@ -162,6 +169,12 @@ impl Outcome {
         groups.collect()
     }
 
+    /// λ that led to these factors: with [`Selection::Best`](crate::Selection::Best) the one
+    /// before the step of the selected iteration.
+    pub fn acting_lambda(&self) -> Array2<f64> {
+        self.acting_lambda.clone()
+    }
+
     /// λ after the last iteration, whichever iterate was kept.
     pub fn final_lambda(&self) -> Array2<f64> {
         self.lambda_at_end.clone()
@@ -197,7 +210,7 @@ impl Outcome {
     /// # Shapes
     /// `x` n×p, result r×p.
     pub fn transform(&self, x: &(impl ToMatrix + ?Sized)) -> Result<Array2<f64>> {
-        encode(x, &self.w, &self.rule_of_h, &self.config)
+        encode(x, &self.w, &self.rule_of_h, &self.config, &self.device)
     }
 
     /// W and H together.
@@ -210,16 +223,23 @@ impl Outcome {
 
     /// W as a Burn tensor in the run's precision.
     pub fn w_tensor(&self) -> Tensor<2> {
-        tensor(&self.w, self.config.precision)
+        self.tensor(&self.w)
     }
 
     /// H as a Burn tensor in the run's precision.
     pub fn h_tensor(&self) -> Tensor<2> {
-        tensor(&self.h, self.config.precision)
+        self.tensor(&self.h)
     }
 
     /// λ as a Burn tensor in the run's precision.
     pub fn lambda_tensor(&self) -> Tensor<2> {
-        tensor(&self.lambda, self.config.precision)
+        self.tensor(&self.lambda)
+    }
+
+    /// On the device of the run.
+    fn tensor(&self, matrix: &Array2<f64>) -> Tensor<2> {
+        let shape = [matrix.nrows(), matrix.ncols()];
+        let values = matrix.iter().copied().collect();
+        self.device.tensor(values, shape, self.config.precision)
     }
 }

@@ -2,12 +2,12 @@
 
 use ndarray::Array2;
 
-use super::iteration::{finite, measure, not_finite};
+use super::iteration::{finite, measure};
 use super::{Record, Solver, State};
 use crate::config::{AltBiConfig, Method};
 use crate::engine::{Autodiff, Engine, EngineChoice, EngineUsed, FusedEngine, Plan, agreement};
 use crate::error::{Error, Result};
-use crate::factors::Factors;
+use crate::factors::{Factors, check_rank};
 use crate::hypergradient::Mode;
 use crate::lambda::{LambdaStart, balanced_lambda};
 use crate::numerics::Precision;
@@ -34,6 +34,7 @@ impl Solver {
     /// Refuses settings and data that no run could begin with.
     pub(super) fn check(&self, problem: &Problem) -> Result<()> {
         self.config.check()?;
+        check_rank(problem, self.config.rank)?;
         problem.check_domain(self.divergence.as_ref())?;
         self.criterion.check(problem)?;
         self.check_scopes(problem)
@@ -89,11 +90,11 @@ impl Solver {
             f64::NAN,
             &mut Vec::new(),
         );
-        if state.record.divergence.is_finite() {
-            Ok(state)
-        } else {
-            Err(not_finite("divergence", 0))
-        }
+        state.check_errors()?;
+        // The start is an iterate like any other.
+        let acted = state.lambda.clone();
+        state.remember(self.config.select, &acted);
+        Ok(state)
     }
 
     /// Refuses a λ for methods that have none.
@@ -231,7 +232,8 @@ impl Solver {
         let State {
             factors, lambda, ..
         } = state;
-        let difference = agreement(problem, engine, &self.autodiff()?, factors, lambda, tuned)?;
+        let mut autodiff = self.autodiff()?;
+        let difference = agreement(problem, engine, &mut autodiff, factors, lambda, tuned)?;
         Ok(EngineUsed::Checked(difference))
     }
 }

@@ -3,6 +3,7 @@
 use ndarray::{Array2, Axis};
 
 use crate::config::AltBiConfig;
+use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::numerics::movement;
 use crate::problem::{Problem, ToMatrix};
@@ -16,8 +17,9 @@ pub(super) fn encode(
     w: &Array2<f64>,
     rule: &Rule,
     config: &AltBiConfig,
+    device: &Device,
 ) -> Result<Array2<f64>> {
-    let problem = Problem::of_columns(x, config.precision)?;
+    let problem = Problem::of_columns(x, config.precision)?.on(device.clone());
     problem.check_domain(rule.divergence.as_ref())?;
     let [n, columns] = problem.shape();
     let rank = w.ncols();

@@ -1,7 +1,5 @@
 //! Solves with λ kept, on the books.
 
-use std::sync::Arc;
-
 use ndarray::Array2;
 
 use super::ledger::{Ledger, Point};
@@ -13,7 +11,7 @@ use crate::factors::{Factors, GivenFactors};
 use crate::lambda::{LambdaStart, Layout, Scope, Units};
 use crate::practical::{self, LONGEST, PATIENCE, REFIT};
 use crate::problem::Problem;
-use crate::solver::{Best, Record, Solver, State};
+use crate::solver::{Record, Solver, State};
 
 /// Updates between two looks at the held-out error.
 const STRIDE: usize = 5;
@@ -221,8 +219,7 @@ impl<'a> Bench<'a> {
         if let Some(lambda) = lambda {
             solver = solver.with_lambda(lambda);
         }
-        let start = solver.init(&self.task.split)?;
-        let mut state = start.clone();
+        let mut state = solver.init(&self.task.split)?;
         self.solves += 1;
         let mut updates = 0;
         while updates < LONGEST && !self.ledger.is_spent() {
@@ -238,13 +235,13 @@ impl<'a> Bench<'a> {
                 break;
             }
         }
-        // The start may be the best there is.
-        let better = |best: &&Arc<Best>| best.record.outer_error <= start.record.outer_error;
-        let (lambda, factors, record) = match state.best.as_ref().filter(better) {
-            Some(best) => (&best.lambda, &best.factors, &best.record),
-            None => (&start.lambda, &start.factors, &start.record),
-        };
-        Ok(Some(solved(dials, lambda, factors, record)))
+        let best = state.best.expect("the start is one");
+        Ok(Some(solved(
+            dials,
+            &best.acted,
+            &best.factors,
+            &best.record,
+        )))
     }
 
     /// Closes the books: what the rival decided for, and a refit of it.
@@ -280,13 +277,10 @@ impl<'a> Bench<'a> {
         })
     }
 
+    /// As [`practical`](mod@crate::practical) refits its own answer: of the start and the
+    /// updates on all entries the one that fits them best.
     fn refit(&self, full: &Problem, chosen: &Solved, absolute: bool) -> Result<Factors> {
-        let mut config = self
-            .config
-            .clone()
-            .with_bunch(1)
-            .with_max_iterations(REFIT)
-            .with_select(Selection::Last);
+        let mut config = self.config.clone().with_bunch(1).with_max_iterations(REFIT);
         if absolute {
             config.units = Units::Absolute;
         }

@@ -61,11 +61,9 @@ impl Task {
             // Another choice than the one of the held-out entries.
             let tested = problem.clone().speckled(test, seed ^ 0x7465_7374)?;
             let unseen = tested.held_out_weights().expect("they were taken").clone();
-            let mask = tested.mask().cloned();
-            let x = problem.x().clone();
-            // What has no weight loses its value in there, so the judge has his own copy.
-            let seen = Problem::owning(x.clone(), mask, problem.precision())?;
-            (seen, Judge::Test(x, unseen))
+            // Entries without weight are overwritten in a problem: the judge keeps a copy.
+            let seen = problem.with_mask(tested.mask().cloned())?;
+            (seen, Judge::Test(problem.x().clone(), unseen))
         } else {
             (problem, Judge::Nobody)
         };

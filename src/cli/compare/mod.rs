@@ -17,8 +17,9 @@ use clap::{Args, ValueEnum};
 use self::show::Show;
 use self::store::{Kept, Store};
 use super::Ending;
-use super::arguments::{DataArguments, divergence_name};
-use super::output::{complain, json, say};
+use super::arguments::divergence_name;
+use super::data::DataArguments;
+use super::output::{check_inputs_safe, complain, json, say};
 use super::penalties::PenaltyArguments;
 
 /// Arguments of `compare`.
@@ -106,6 +107,9 @@ pub struct CompareArguments {
     json: bool,
 }
 
+/// Runs that a comparison may have.
+const MOST_RUNS: usize = 1000;
+
 /// `--benchmark`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum CleanBenchmark {
@@ -174,7 +178,9 @@ impl CompareArguments {
                 range,
             })
         };
-        range(self.runs > 0, "the number of runs", 0.0, "at least 1")?;
+        let runs = (1..=MOST_RUNS).contains(&self.runs);
+        let count = self.runs as f64;
+        range(runs, "the number of runs", count, "between 1 and 1000")?;
         let test = self.test.unwrap_or(0.0);
         let ok = (0.0..=0.5).contains(&test);
         range(ok, "the test fraction", test, "from 0 to 0.5")?;
@@ -195,6 +201,11 @@ pub fn report_again(folder: &Path) -> Option<Result<PathBuf>> {
 /// Runs `compare`.
 pub fn compare(arguments: &CompareArguments) -> Result<Ending> {
     arguments.check()?;
+    if let Some(out) = &arguments.out {
+        let truth = arguments.truth.iter().map(PathBuf::from);
+        let data = arguments.table.inputs(arguments.data.as_deref());
+        check_inputs_safe(out, data.into_iter().chain(truth))?;
+    }
     let tasks = arguments.tasks()?;
     let rivals = arguments.rivals();
     let about = arguments.about(&tasks);

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use altbi::data::write_whole;
+use altbi::data::{Lock, write_whole};
 use altbi::tuner::{Contest, Standing};
 use altbi::{Error, Result};
 use parking_lot::Mutex;
@@ -11,6 +11,8 @@ use crate::cli::output::json;
 
 /// Standings of finished runs, in memory and in the folder.
 pub(super) struct Store {
+    /// Held while runs are written; the system releases it if the program dies.
+    _lock: Option<Lock>,
     folder: Option<PathBuf>,
     fingerprint: String,
     about: String,
@@ -39,6 +41,21 @@ impl Kept {
     }
 }
 
+/// Makes a folder if need be, and keeps others from writing into it.
+fn claim(folder: &Path) -> Result<Lock> {
+    let failed = |source| Error::Write {
+        path: folder.into(),
+        source,
+    };
+    std::fs::create_dir_all(folder).map_err(failed)?;
+    let file = std::fs::File::options()
+        .create(true)
+        .append(true)
+        .open(folder.join("compare.lock"))
+        .map_err(failed)?;
+    Lock::take(file, folder)
+}
+
 impl Store {
     pub(super) fn open(
         folder: Option<&Path>,
@@ -47,25 +64,28 @@ impl Store {
         rivals: usize,
     ) -> Result<Self> {
         let mut standings = Vec::new();
-        if let Some(folder) = folder.filter(|folder| folder.exists()) {
-            match Kept::read(folder) {
-                Some(kept) if kept.fingerprint == fingerprint => {
-                    standings = kept.contest.standings;
-                }
-                Some(_) => {
+        let mut lock = None;
+        if let Some(folder) = folder {
+            let kept = Kept::read(folder);
+            if folder.exists() && kept.is_none() {
+                return Err(Error::NotAnExperiment {
+                    path: folder.into(),
+                    reason: "it has no standings.json that altbi compare wrote",
+                });
+            }
+            lock = Some(claim(folder)?);
+            // (Again: whoever had the folder before may have written into it.)
+            if let Some(kept) = Kept::read(folder).or(kept) {
+                if kept.fingerprint != fingerprint {
                     return Err(Error::OtherComparison {
                         path: folder.into(),
                     });
                 }
-                None => {
-                    return Err(Error::NotAnExperiment {
-                        path: folder.into(),
-                        reason: "it has no standings.json that altbi compare wrote",
-                    });
-                }
+                standings = kept.contest.standings;
             }
         }
-        Ok(Self {
+        let store = Self {
+            _lock: lock,
             folder: folder.map(Path::to_owned),
             fingerprint: fingerprint.into(),
             about: about.into(),
@@ -73,7 +93,10 @@ impl Store {
             standings: Mutex::new(standings),
             failed: Mutex::new(None),
             writing: Mutex::new(()),
-        })
+        };
+        // From now on the folder is a comparison's, whatever happens next.
+        store.write()?;
+        Ok(store)
     }
 
     pub(super) fn has(&self, seed: u64) -> bool {
@@ -106,10 +129,6 @@ impl Store {
             return Ok(());
         };
         let _one_at_a_time = self.writing.lock();
-        std::fs::create_dir_all(folder).map_err(|source| Error::Write {
-            path: folder.clone(),
-            source,
-        })?;
         let kept = Kept {
             fingerprint: self.fingerprint.clone(),
             about: self.about.clone(),

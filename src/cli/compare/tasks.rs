@@ -56,7 +56,7 @@ impl CompareArguments {
         };
         let rank = self.rank.ok_or(Error::RankMissing)?;
         let source = Source::from(data.as_str());
-        let problem = self.table.problem(&mut self.table.read(&source)?)?;
+        let problem = self.table.read(&source, self.quiet)?.problem(&self.table)?;
         problem.check_domain(divergence.as_ref())?;
         let truth = self.truth.as_ref().map(|path| read_matrix(Path::new(path)));
         let truth = truth.transpose()?;

@@ -2,15 +2,16 @@
 
 use std::path::{Path, PathBuf};
 
-use altbi::data::{Benchmark, Source};
+use altbi::data::{Benchmark, Reading, Source};
 use altbi::{AltBiConfig, Beta, Divergence, Error, LambdaStart, LambdaStep, Result};
 use clap::{Args, ValueEnum};
 
 use crate::cli::arguments::{
-    CriterionArgument, CriterionArguments, DataArguments, EngineName, ExponentName, InitialName,
-    LambdaArgument, MethodName, ModeName, NormalizationName, SelectionName, UnitsName,
-    divergence_name, lambda_step, lambda_step_text, read_optional, word,
+    CriterionArgument, CriterionArguments, EngineName, ExponentName, InitialName, LambdaArgument,
+    MethodName, ModeName, NormalizationName, SelectionName, UnitsName, divergence_name,
+    lambda_step, lambda_step_text, read_optional, word,
 };
+use crate::cli::data::DataArguments;
 use crate::cli::penalties::TuningArguments;
 use crate::cli::preset::Preset;
 
@@ -158,36 +159,16 @@ fn integer(value: u64) -> toml::Value {
 }
 
 impl FitArguments {
-    /// Refuses to replace a folder that holds what the run reads.
-    pub(super) fn check_inputs_outside(&self, folder: &Path) -> Result<()> {
-        let Ok(folder) = folder.canonicalize() else {
-            return Ok(());
-        };
+    /// The files that the run reads.
+    pub(super) fn inputs(&self) -> impl Iterator<Item = PathBuf> {
         let lambda = match &self.lambda {
             LambdaArgument::File(file) => Some(file),
             LambdaArgument::Auto | LambdaArgument::Value(_) => None,
         };
-        let data = self.data.as_deref().map(Source::from);
-        let data = data.and_then(|source| match source {
-            Source::File { path, .. } => Some(path),
-            Source::StandardInput => None,
-        });
-        let others = [
-            &self.init_w,
-            &self.init_h,
-            &self.table.mask,
-            &lambda.cloned(),
-        ]
-        .map(|file| file.as_ref().map(PathBuf::from));
-        for input in others.into_iter().chain([data]).flatten() {
-            if input
-                .canonicalize()
-                .is_ok_and(|path| path.starts_with(&folder))
-            {
-                return Err(Error::InputInside { input, folder });
-            }
-        }
-        Ok(())
+        let starts = [self.init_w.as_ref(), self.init_h.as_ref(), lambda];
+        let starts = starts.into_iter().flatten().map(PathBuf::from);
+        let table = self.table.inputs(self.data.as_deref());
+        starts.chain(self.config.clone()).chain(table)
     }
 
     pub(super) fn solver_config(&self, truth: Option<&Benchmark>) -> Result<AltBiConfig> {
@@ -246,7 +227,12 @@ impl FitArguments {
     }
 
     /// Every setting, under the name of its flag; files by absolute paths.
-    pub(super) fn config_text(&self, source: Option<&Source>, rank: usize) -> String {
+    pub(super) fn config_text(
+        &self,
+        source: Option<&Source>,
+        rank: usize,
+        reading: Option<&Reading>,
+    ) -> String {
         let absolute = |path: &String| {
             let path = std::path::absolute(Path::new(path));
             path.map_or_else(
@@ -307,8 +293,9 @@ impl FitArguments {
         set("tol", self.tol.into());
         set("seed", integer(self.seed));
         set("missing", word(&self.table.missing).into());
-        set("header", word(&self.table.header).into());
-        set("labels", word(&self.table.labels).into());
+        for (key, value) in self.table.settings(reading) {
+            set(key, value.into());
+        }
         set("dtype", word(&self.table.dtype).into());
         set("device", self.table.device.clone().into());
         set("format", word(&self.format).into());

@@ -7,7 +7,7 @@ mod summary;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use altbi::data::{Benchmark, Source, Table, demo, text_fingerprint};
+use altbi::data::{Benchmark, Reading, Source, Table, demo, text_fingerprint};
 use altbi::metrics::recovery;
 use altbi::report::{Choice, HeldOutShare, Labels, RunFolder, RunRecords, Summary, shell_quoted};
 use altbi::{
@@ -20,7 +20,7 @@ pub(super) use self::arguments::FitArguments;
 use self::arguments::Format;
 use super::arguments::{LambdaArgument, read_lambda, read_optional};
 use super::checkpoints::Checkpoints;
-use super::output::{complain, json, say};
+use super::output::{check_inputs_safe, complain, json, say};
 use super::preset::Preset;
 use super::progress::Progress;
 use super::{Ending, config_file};
@@ -53,7 +53,7 @@ pub fn fit(arguments: FitArguments) -> Result<Ending> {
     };
     let folder = arguments.out.as_deref();
     let folder = folder.map(|path| {
-        arguments.check_inputs_outside(path)?;
+        check_inputs_safe(path, arguments.inputs())?;
         RunFolder::new(path, arguments.force)
     });
     Run::new(&arguments, folder.transpose()?)?.execute(None)
@@ -91,6 +91,8 @@ struct Run<'a> {
     /// A copy of what came through standard input.
     data_to_keep: Option<String>,
     labels: Labels,
+    /// How the table was read, if the data is one.
+    reading: Option<Reading>,
     truth: Option<Benchmark>,
     data_hash: String,
     solver: AltBiConfig,
@@ -101,11 +103,12 @@ struct Run<'a> {
 impl<'a> Run<'a> {
     fn new(arguments: &'a FitArguments, folder: Option<RunFolder>) -> Result<Self> {
         let source = arguments.data.as_deref().map(Source::from);
-        let (mut table, truth) = match &source {
-            Some(source) => (arguments.table.read(source)?, None),
+        let (mut data, truth) = match &source {
+            Some(source) => (arguments.table.read(source, arguments.quiet)?, None),
             None => {
                 let demo = demo();
-                (Table::from(demo.x.clone()), Some(demo))
+                let table = Table::from(demo.x.clone());
+                (arguments.table.weighted(table)?, Some(demo))
             }
         };
         let solver = arguments.solver_config(truth.as_ref())?;
@@ -115,8 +118,13 @@ impl<'a> Run<'a> {
             (Some(Source::StandardInput), Some(_)) => Some(Source::from("data.csv")),
             (source, _) => source.map(|source| source.absolute()),
         };
-        let config = arguments.config_text(source.as_ref(), solver.rank);
         let piped = arguments.data.as_deref() == Some("-");
+        let reading = data.table.reading.clone();
+        let kept = reading.clone().map(|reading| match (piped, &folder) {
+            (true, Some(_)) => reading.as_written(),
+            _ => reading,
+        });
+        let config = arguments.config_text(source.as_ref(), solver.rank, kept.as_ref());
         if arguments.refit.is_some() && arguments.preset != Preset::Practical {
             return Err(Error::Conflict {
                 first: "--refit",
@@ -126,9 +134,10 @@ impl<'a> Run<'a> {
         }
         // Penalties that contradict each other, before anything else is done.
         arguments.tuning.penalties.terms()?;
-        let data_hash = arguments.table.fingerprint(&table)?;
-        let data_to_keep = piped.then(|| table.to_csv());
-        let problem = arguments.table.problem(&mut table)?;
+        let data_hash = data.fingerprint();
+        let data_to_keep = piped.then(|| data.table.to_csv());
+        let problem = data.problem(&arguments.table)?;
+        let table = data.table;
         Ok(Self {
             data_hash,
             data_to_keep,
@@ -138,6 +147,7 @@ impl<'a> Run<'a> {
                 rows: table.row_labels,
                 columns: table.column_labels,
             },
+            reading,
             arguments,
             folder,
             truth,
@@ -272,7 +282,8 @@ impl<'a> Run<'a> {
             recovery.as_ref(),
             HeldOutShare::of(&self.problem),
         )
-        .with_choice(choice);
+        .with_choice(choice)
+        .with_reading(self.reading.clone());
         if let Some(folder) = &self.folder {
             if !folder_made {
                 folder.create(&self.config, self.data_to_keep.as_deref())?;

@@ -21,6 +21,9 @@ impl Run<'_> {
         };
         let line = |name: &str, value: String| say(format!("{name:<16}{value}"));
         line("data", format!("{source}, {n}×{m}"));
+        if let Some(reading) = &summary.table {
+            line("read as", reading.to_string());
+        }
         line("method", self.describe_method());
         let (reason, iterations) = (summary.stop_reason, summary.iterations);
         line("stopped", format!("{reason} after {iterations} iterations"));

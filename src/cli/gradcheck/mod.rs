@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use altbi::check::{BETAS, Case, CheckReport, Draw, MODES, cases, check_bunch};
 use altbi::data::{Source, write_npy};
+use altbi::device::Device;
 use altbi::update::Rule;
 use altbi::{
     Beta, Bunch, Divergence, Error, Exponent, GivenFactors, Mode, PenaltyTerm, Precision, Problem,
@@ -18,10 +19,11 @@ use serde::Serialize;
 
 use super::Ending;
 use super::arguments::{
-    BunchOverName, CriterionArgument, CriterionArguments, DataArguments, ExponentName,
-    LambdaArgument, ModeName, divergence_name, read_lambda, read_optional,
+    BunchOverName, CriterionArgument, CriterionArguments, ExponentName, LambdaArgument, ModeName,
+    divergence_name, read_lambda, read_optional,
 };
-use super::output::{json, say};
+use super::data::DataArguments;
+use super::output::{check_new_file, json, say};
 use super::penalties::{Penalize, penalty_names};
 
 /// Arguments of `gradcheck`.
@@ -86,6 +88,9 @@ pub struct GradcheckArguments {
     out: Option<PathBuf>,
     #[command(flatten)]
     table: DataArguments,
+    /// Replace the file of --out if it exists
+    #[arg(long, requires = "out")]
+    force: bool,
     #[command(flatten)]
     criterion: CriterionArguments,
     /// Print everything as JSON, and nothing else
@@ -157,11 +162,12 @@ impl GradcheckArguments {
             });
         }
         let precision: Precision = self.table.dtype.into();
+        let device = Device::by_name(&self.table.device)?;
         let checked = cases()
             .into_iter()
             .filter(|case| self.wants(case))
             .map(|case| {
-                let report = case.run(precision)?;
+                let report = case.run(precision, &device)?;
                 let consistent = report.is_consistent();
                 Ok(CheckedCase {
                     case,
@@ -189,8 +195,9 @@ impl GradcheckArguments {
     fn check_data(&self, source: &Source) -> Result<bool> {
         if let Some(out) = &self.out {
             check_ending(out)?;
+            check_new_file(out, self.force, self.inputs())?;
         }
-        let problem = self.table.problem(&mut self.table.read(source)?)?;
+        let problem = self.table.read(source, false)?.problem(&self.table)?;
         let problem = self.criterion.hold_out(problem)?;
         if self.is_joint() {
             return self.check_joint(&problem);
@@ -245,6 +252,17 @@ impl GradcheckArguments {
             say(report.to_string().trim_end());
         }
         Ok(inconsistent)
+    }
+
+    /// The files that the check reads.
+    fn inputs(&self) -> impl Iterator<Item = PathBuf> {
+        let lambda = match &self.lambda {
+            Some(LambdaArgument::File(file)) => Some(file),
+            _ => None,
+        };
+        let given = [self.w.as_ref(), self.h.as_ref(), lambda];
+        let given = given.into_iter().flatten().map(PathBuf::from);
+        given.chain(self.table.inputs(self.data.as_deref()))
     }
 
     fn given(&self) -> Result<GivenFactors> {

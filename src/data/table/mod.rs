@@ -1,6 +1,29 @@
-//! A matrix with the names of its rows and columns.
+//! A matrix with the names of its rows and columns, and tables of text that hold one.
+//!
+//! | file | what it knows |
+//! |---|---|
+//! | `text` | encodings and line ends |
+//! | `dialect` | what separates fields, what stands before decimals |
+//! | `field` | numbers, missing entries, words |
+//! | `names` | numbers that may be names |
+//! | `body` | the rows below the first, and what they tell of names |
+//! | `read` | the table as a whole: header, labels, entries |
+
+mod body;
+mod dialect;
+mod field;
+mod names;
+mod read;
+mod text;
+
+use std::fmt;
 
 use ndarray::Array2;
+use serde::{Deserialize, Serialize};
+
+pub use dialect::{Decimal, Separator};
+pub(super) use read::read_separated;
+pub use text::Encoding;
 
 use crate::error::{Error, Result};
 
@@ -17,6 +40,54 @@ pub struct Table {
     pub row_labels: Option<Vec<String>>,
     /// Names of the columns.
     pub column_labels: Option<Vec<String>>,
+    /// How it was read, where there was something to decide.
+    pub reading: Option<Reading>,
+}
+
+/// How a table of text was read.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reading {
+    /// The first row names the columns.
+    pub header: bool,
+    /// The first column names the rows.
+    pub labels: bool,
+    /// What stands between two fields.
+    pub separator: Separator,
+    /// What stands before the decimals of a number.
+    pub decimal: Decimal,
+    /// How its characters are stored.
+    pub encoding: Encoding,
+    /// A guess that might be wrong, and the option that changes it.
+    #[serde(skip)]
+    pub guess: Option<String>,
+}
+
+impl Reading {
+    /// How a table is to be read that [`Table::to_csv`] wrote.
+    #[must_use]
+    pub fn as_written(self) -> Self {
+        Self {
+            separator: Separator::Comma,
+            decimal: Decimal::Point,
+            encoding: Encoding::Utf8,
+            ..self
+        }
+    }
+}
+
+impl fmt::Display for Reading {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let word = |yes| if yes { "yes" } else { "no" };
+        write!(
+            formatter,
+            "header: {}, labels: {}, separator: {}, decimal: {}, encoding: {}",
+            word(self.header),
+            word(self.labels),
+            self.separator,
+            self.decimal,
+            self.encoding
+        )
+    }
 }
 
 impl From<Array2<f64>> for Table {
@@ -25,6 +96,7 @@ impl From<Array2<f64>> for Table {
             values,
             row_labels: None,
             column_labels: None,
+            reading: None,
         }
     }
 }
@@ -98,11 +170,36 @@ pub enum Detect {
     No,
 }
 
-/// How a .csv or .tsv file is read.
+/// How a .csv or .tsv file is read. What is `None` is seen in the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct TableOptions {
     /// Whether the first row names the columns.
     pub header: Detect,
     /// Whether the first column names the rows.
     pub labels: Detect,
+    /// What stands between two fields.
+    pub separator: Option<Separator>,
+    /// What stands before the decimals of a number.
+    pub decimal: Option<Decimal>,
+    /// How characters are stored: by the byte order mark, UTF-8 without one. Latin-1 is
+    /// never guessed.
+    pub encoding: Option<Encoding>,
+    /// Whether `N/A`, `null`, `-` and `?` stand for missing entries. (An empty field, `NA`
+    /// and `NaN` always do.)
+    pub missing_words: bool,
+}
+
+/// The same from a [`Reading`], so that a file is read again in the same way.
+impl From<&Reading> for TableOptions {
+    fn from(reading: &Reading) -> Self {
+        let detect = |yes| if yes { Detect::Yes } else { Detect::No };
+        Self {
+            header: detect(reading.header),
+            labels: detect(reading.labels),
+            separator: Some(reading.separator),
+            decimal: Some(reading.decimal),
+            encoding: Some(reading.encoding),
+            missing_words: false,
+        }
+    }
 }

@@ -1,0 +1,206 @@
+//! The data that a command works on: how it is read, its weights, its precision.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use altbi::data::{
+    Decimal, Encoding, Reading, Separator, Source, Table, TableOptions, fingerprint,
+    text_fingerprint,
+};
+use altbi::device::Device;
+use altbi::{Error, Problem, Result};
+use clap::{Args, ValueEnum};
+use ndarray::Array2;
+
+use super::arguments::{DetectName, PrecisionName, device_name};
+use super::output::complain;
+
+/// How the data is read, and in which precision it is worked on.
+#[derive(Debug, Args)]
+pub struct DataArguments {
+    /// Weights of the entries of X in [0, ∞), a file like DATA; 0 marks a missing
+    /// entry
+    #[arg(long, value_name = "FILE")]
+    pub mask: Option<String>,
+    /// Missing entries (empty fields, NA, NaN): an error, or left out of the fit; with mask,
+    /// N/A, null, - and ? are missing entries too
+    #[arg(long, default_value = "error")]
+    pub missing: Missing,
+    /// Whether the first row of a table names its columns
+    #[arg(long, default_value = "auto")]
+    pub header: DetectName,
+    /// Whether the first column of a table names its rows
+    #[arg(long, default_value = "auto")]
+    pub labels: DetectName,
+    /// What separates the fields of a table: auto, comma, semicolon, or tab
+    #[arg(long, default_value = "auto")]
+    pub separator: OrAuto<Separator>,
+    /// What stands before the decimals of a number: auto, point, or comma
+    #[arg(long, default_value = "auto")]
+    pub decimal: OrAuto<Decimal>,
+    /// How a table's characters are stored: auto (UTF-8, or UTF-16 with a byte order mark),
+    /// utf-8, utf-16, or latin-1
+    #[arg(long, default_value = "auto")]
+    pub encoding: OrAuto<Encoding>,
+    /// Floating-point type
+    #[arg(long, default_value = "f64")]
+    pub dtype: PrecisionName,
+    /// Where tensors live: ndarray, or flex in a build with that feature
+    #[arg(long, default_value = "ndarray", value_parser = device_name)]
+    pub device: String,
+}
+
+/// `--missing`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Missing {
+    /// Refuse them.
+    Error,
+    /// Give them weight 0.
+    Mask,
+}
+
+/// A choice that is made by looking, unless it is said.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OrAuto<T>(pub Option<T>);
+
+impl<T: FromStr<Err = Error>> FromStr for OrAuto<T> {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        match text {
+            "auto" => Ok(Self(None)),
+            said => said.parse().map(|value| Self(Some(value))),
+        }
+    }
+}
+
+impl<T: fmt::Display> fmt::Display for OrAuto<T> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            None => formatter.pad("auto"),
+            Some(value) => value.fmt(formatter),
+        }
+    }
+}
+
+/// What was read: the table, and the weights of its entries.
+pub struct Data {
+    pub table: Table,
+    weights: Option<Array2<f64>>,
+}
+
+impl DataArguments {
+    /// Reads data and mask, each once; missing entries only where they are allowed. A guess
+    /// about the table is said on standard error, unless `quiet`.
+    pub fn read(&self, source: &Source, quiet: bool) -> Result<Data> {
+        let mask = self.mask.as_deref().map(Source::from);
+        if *source == Source::StandardInput && mask == Some(Source::StandardInput) {
+            return Err(Error::Conflict {
+                first: "DATA from standard input",
+                second: "--mask from standard input",
+                reason: "it can be read only once",
+            });
+        }
+        let table = source.read(self.options())?;
+        let reading = table.reading.as_ref();
+        if let Some(guess) = reading.and_then(|reading| reading.guess.as_ref())
+            && !quiet
+        {
+            complain(format!("note: {source}: {guess}"));
+        }
+        if self.missing == Missing::Error && self.mask.is_none() {
+            table.check_complete()?;
+        }
+        self.weighted(table)
+    }
+
+    /// A table that is not a file's, with its weights.
+    pub fn weighted(&self, table: Table) -> Result<Data> {
+        let mask = self.mask.as_deref().map(Source::from);
+        let given = mask.map(|mask| self.read_mask(&mask, &table)).transpose()?;
+        let present = match self.missing {
+            Missing::Mask => table.mask(),
+            Missing::Error => None,
+        };
+        let weights = match (given, present) {
+            (Some(given), Some(present)) if given.dim() == present.dim() => Some(given * present),
+            (Some(given), _) => Some(given),
+            (None, present) => present,
+        };
+        Ok(Data { table, weights })
+    }
+
+    /// The mask has a look of its own; where that gives another shape than X's, it is read in
+    /// the way of the data.
+    fn read_mask(&self, mask: &Source, table: &Table) -> Result<Array2<f64>> {
+        let weights = mask.read(TableOptions::default())?.values;
+        let again = self.options();
+        let looks_wrong = weights.dim() != table.values.dim();
+        if looks_wrong && again != TableOptions::default() && *mask != Source::StandardInput {
+            return Ok(mask.read(again)?.values);
+        }
+        Ok(weights)
+    }
+
+    fn options(&self) -> TableOptions {
+        TableOptions {
+            header: self.header.into(),
+            labels: self.labels.into(),
+            separator: self.separator.0,
+            decimal: self.decimal.0,
+            encoding: self.encoding.0,
+            missing_words: self.missing == Missing::Mask,
+        }
+    }
+
+    /// The settings of `config.toml`, with what was seen in place of "auto".
+    pub fn settings(&self, reading: Option<&Reading>) -> [(&'static str, String); 5] {
+        let detected = |said: DetectName, seen: Option<bool>| match seen {
+            Some(true) => "yes".into(),
+            Some(false) => "no".into(),
+            None => super::arguments::word(&said),
+        };
+        let separator = reading.map(|reading| reading.separator);
+        let decimal = reading.map(|reading| reading.decimal);
+        let encoding = reading.map(|reading| reading.encoding);
+        [
+            ("header", detected(self.header, reading.map(|of| of.header))),
+            ("labels", detected(self.labels, reading.map(|of| of.labels))),
+            (
+                "separator",
+                OrAuto(separator.or(self.separator.0)).to_string(),
+            ),
+            ("decimal", OrAuto(decimal.or(self.decimal.0)).to_string()),
+            ("encoding", OrAuto(encoding.or(self.encoding.0)).to_string()),
+        ]
+    }
+
+    /// The files that are read: DATA and the mask.
+    pub fn inputs(&self, data: Option<&str>) -> Vec<PathBuf> {
+        let sources = data.into_iter().chain(self.mask.as_deref());
+        let files = sources.filter_map(|text| match Source::from(text) {
+            Source::File { path, .. } => Some(path),
+            Source::StandardInput => None,
+        });
+        files.collect()
+    }
+}
+
+impl Data {
+    /// The checked problem of the table, with its weights; the table keeps its labels.
+    pub fn problem(&mut self, arguments: &DataArguments) -> Result<Problem> {
+        let values = std::mem::take(&mut self.table.values);
+        let problem = Problem::owning(values, self.weights.take(), arguments.dtype.into())?;
+        Ok(problem.on(Device::by_name(&arguments.device)?))
+    }
+
+    /// What tells this data, weights included, from any other.
+    pub fn fingerprint(&self) -> String {
+        let of_values = fingerprint(&self.table.values);
+        match &self.weights {
+            Some(weights) => text_fingerprint(&(of_values + &fingerprint(weights))),
+            None => of_values,
+        }
+    }
+}

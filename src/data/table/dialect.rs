@@ -1,0 +1,213 @@
+//! What separates fields, and what stands before the decimals: seen, not assumed.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+use super::field::{Field, Syntax};
+use crate::error::Error;
+
+/// What stands between two fields.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Separator {
+    /// `,`
+    Comma,
+    /// `;`
+    Semicolon,
+    /// A tabulator.
+    Tab,
+}
+
+impl Separator {
+    pub(super) fn byte(self) -> u8 {
+        match self {
+            Self::Comma => b',',
+            Self::Semicolon => b';',
+            Self::Tab => b'\t',
+        }
+    }
+}
+
+impl fmt::Display for Separator {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.pad(match self {
+            Self::Comma => "comma",
+            Self::Semicolon => "semicolon",
+            Self::Tab => "tab",
+        })
+    }
+}
+
+impl FromStr for Separator {
+    type Err = Error;
+
+    fn from_str(name: &str) -> Result<Self, Error> {
+        match name {
+            "comma" | "," => Ok(Self::Comma),
+            "semicolon" | ";" => Ok(Self::Semicolon),
+            "tab" | "\t" | "\\t" => Ok(Self::Tab),
+            _ => Err(Error::UnknownName {
+                kind: "separator",
+                name: name.into(),
+                known: "comma, semicolon, tab",
+            }),
+        }
+    }
+}
+
+/// What stands before the decimals of a number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Decimal {
+    /// 1.5
+    Point,
+    /// 1,5
+    Comma,
+}
+
+impl fmt::Display for Decimal {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.pad(match self {
+            Self::Point => "point",
+            Self::Comma => "comma",
+        })
+    }
+}
+
+impl FromStr for Decimal {
+    type Err = Error;
+
+    fn from_str(name: &str) -> Result<Self, Error> {
+        match name {
+            "point" | "." => Ok(Self::Point),
+            "comma" | "," => Ok(Self::Comma),
+            _ => Err(Error::UnknownName {
+                kind: "decimal mark",
+                name: name.into(),
+                known: "point, comma",
+            }),
+        }
+    }
+}
+
+/// What is known of a table's dialect before it is looked at.
+pub(super) struct Known {
+    pub(super) separator: Option<Separator>,
+    pub(super) decimal: Option<Decimal>,
+    /// The one that the file's name stands for.
+    pub(super) usual: Separator,
+}
+
+/// The separator and the decimal mark of a table, from its first lines.
+///
+/// A separator counts if it occurs outside quotes. Of those that do, the one is taken whose
+/// lines have equally many fields and whose fields are numbers; where several are, a
+/// tabulator before a semicolon before a comma, because the latter occur in numbers and names.
+pub(super) fn detect(sample: &str, known: &Known, missing_words: bool) -> (Separator, Decimal) {
+    let separators = match (known.separator, known.usual) {
+        (Some(separator), _) => vec![separator],
+        (None, Separator::Tab) => vec![Separator::Tab],
+        (None, _) => [Separator::Tab, Separator::Semicolon, Separator::Comma]
+            .into_iter()
+            .filter(|separator| occurs(sample, *separator))
+            .collect(),
+    };
+    let decimals = match known.decimal {
+        Some(decimal) => vec![decimal],
+        None => vec![Decimal::Point, Decimal::Comma],
+    };
+    let mut best = None;
+    for separator in separators {
+        for decimal in &decimals {
+            let syntax = Syntax {
+                decimal: *decimal,
+                missing_words,
+            };
+            let misfit = misfit(sample, separator, syntax);
+            // The earlier one on equal terms.
+            if best.as_ref().is_none_or(|(_, _, least)| misfit < *least) {
+                best = Some((separator, *decimal, misfit));
+            }
+        }
+    }
+    match best {
+        Some((separator, decimal, _)) => (separator, decimal),
+        None => (known.usual, known.decimal.unwrap_or(Decimal::Point)),
+    }
+}
+
+pub(super) fn reader<R: std::io::Read>(input: R, separator: Separator) -> csv::Reader<R> {
+    csv::ReaderBuilder::new()
+        .has_headers(false)
+        .flexible(true)
+        .delimiter(separator.byte())
+        .terminator(csv::Terminator::Any(b'\n'))
+        .comment(Some(b'#'))
+        .trim(csv::Trim::All)
+        .from_reader(input)
+}
+
+/// Whether a separator occurs outside quotes.
+fn occurs(sample: &str, separator: Separator) -> bool {
+    let mut quoted = false;
+    sample.bytes().any(|byte| {
+        quoted ^= byte == b'"';
+        !quoted && byte == separator.byte()
+    })
+}
+
+/// How badly a reading fits: whether lines differ in length, then the share of the fields
+/// inside the table that are words, then that of all fields.
+fn misfit(sample: &str, separator: Separator, syntax: Syntax) -> (bool, f64, f64) {
+    let mut reader = reader(sample.as_bytes(), separator);
+    let records: Vec<csv::StringRecord> = reader.records().map_while(Result::ok).collect();
+    let Some((first, body)) = records.split_first() else {
+        return (true, 1.0, 1.0);
+    };
+    let columns = body.first().map_or(first.len(), |record| record.len());
+    let even = body.iter().all(|record| record.len() == columns)
+        && (first.len() == columns || first.len() + 1 == columns);
+    let body = if body.is_empty() { &records[..] } else { body };
+    // Names stand in the first row and in the first column only.
+    let share = |records: &[csv::StringRecord], skip: usize| {
+        let fields = || records.iter().flat_map(|record| record.iter().skip(skip));
+        let words = fields().filter(|text| syntax.read(text) == Field::Word);
+        words.count() as f64 / fields().count().max(1) as f64
+    };
+    let inner = share(body, usize::from(columns > 1));
+    (!even, inner, share(&records, 0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn look(sample: &str) -> (Separator, Decimal) {
+        let known = Known {
+            separator: None,
+            decimal: None,
+            usual: Separator::Comma,
+        };
+        detect(sample, &known, false)
+    }
+
+    #[test]
+    fn dialects_are_told_apart() {
+        use Decimal::Point;
+        use Separator::{Comma, Semicolon, Tab};
+        assert_eq!(look("1,2\n3,4\n"), (Comma, Point));
+        assert_eq!(look("1;2\n3;4\n"), (Semicolon, Point));
+        assert_eq!(look("1,5;2\n3;4,25\n"), (Semicolon, Decimal::Comma));
+        assert_eq!(look("a;b\n1,5;2\n3;4,25\n"), (Semicolon, Decimal::Comma));
+        assert_eq!(look("1.5\t2\n3\t4\n"), (Tab, Point));
+        assert_eq!(look("1,5\t2\n3\t4\n"), (Tab, Decimal::Comma));
+        // Quoted or in a name, a separator separates nothing.
+        assert_eq!(look("a,\"x;y\"\n1,2\n"), (Comma, Point));
+        assert_eq!(look("k;1,1,2\nl;2,3,4\n"), (Comma, Point));
+        assert_eq!(look("\"1,5\",\"2,5\"\n"), (Comma, Decimal::Comma));
+        assert_eq!(look("7\n8\n"), (Comma, Point));
+        assert_eq!(look(""), (Comma, Point));
+    }
+}

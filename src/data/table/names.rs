@@ -1,0 +1,84 @@
+//! Whether a first row or a first column holds names or numbers.
+//!
+//! Words are names. Where numbers could be names (years above a table, the index that pandas
+//! writes), what is decided is a guess: the rules are few, and each guess is said aloud.
+
+/// Fields that are all numbers, seen as possible names.
+pub(super) struct Numbers<'a>(pub(super) Vec<&'a str>);
+
+impl Numbers<'_> {
+    /// 0, 1, 2, …: what pandas calls columns and rows without names.
+    pub(super) fn count_from_zero(&self) -> bool {
+        let mut fields = self.0.iter().enumerate();
+        fields.all(|(index, field)| **field == index.to_string())
+    }
+
+    /// Rising whole numbers between 1000 and 2999.
+    pub(super) fn are_years(&self) -> bool {
+        let years: Option<Vec<u32>> = self.0.iter().map(|field| year(field)).collect();
+        years.is_some_and(|years| !years.is_empty() && years.windows(2).all(|two| two[0] < two[1]))
+    }
+
+    /// Whole numbers, none of them twice.
+    pub(super) fn are_distinct_integers(&self) -> bool {
+        let integers = || self.0.iter().map(|field| field.parse::<i64>().ok());
+        let mut sorted: Vec<i64> = integers().flatten().collect();
+        sorted.sort_unstable();
+        sorted.dedup();
+        sorted.len() == self.0.len()
+    }
+
+    /// No field is empty and none stands twice.
+    pub(super) fn are_distinct(&self) -> bool {
+        let mut sorted = self.0.clone();
+        sorted.sort_unstable();
+        sorted.dedup();
+        sorted.len() == self.0.len() && sorted.first().is_none_or(|field| !field.is_empty())
+    }
+}
+
+fn year(field: &str) -> Option<u32> {
+    let year: u32 = field.parse().ok()?;
+    (1000..3000).contains(&year).then_some(year)
+}
+
+/// Whether a number could be a year.
+pub(super) fn is_year(value: f64) -> bool {
+    value.fract() == 0.0 && (1000.0..3000.0).contains(&value)
+}
+
+/// Whether the name of a first column says that it numbers the rows.
+pub(super) fn names_an_index(name: &str) -> bool {
+    const NAMES: [&str; 11] = [
+        "", "id", "index", "idx", "key", "no", "no.", "nr", "number", "row", "#",
+    ];
+    let name = name.trim().to_lowercase();
+    NAMES.contains(&name.as_str())
+        || name.starts_with("unnamed")
+        || ["_id", " id", "-id", ".id", "_index", "_no", "_nr"]
+            .iter()
+            .any(|ending| name.ends_with(ending))
+}
+
+/// The corner above a column of row names: empty, or what pandas makes of an empty one.
+pub(super) fn is_empty_corner(name: &str) -> bool {
+    name.is_empty() || name == "Unnamed: 0"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_that_may_be_names() {
+        let of = |fields: &[&'static str]| Numbers(fields.to_vec());
+        assert!(of(&["0", "1", "2"]).count_from_zero());
+        assert!(!of(&["1", "2"]).count_from_zero());
+        assert!(of(&["2001", "2002"]).are_years());
+        assert!(!of(&["2002", "2001"]).are_years() && !of(&["2001.5"]).are_years());
+        assert!(of(&["5", "2", "7"]).are_distinct_integers());
+        assert!(!of(&["5", "2", "5"]).are_distinct_integers());
+        assert!(!of(&["5", "2.5"]).are_distinct_integers());
+        assert!(names_an_index("Sample ID") && names_an_index("id") && !names_an_index("weight"));
+    }
+}
