@@ -24,6 +24,13 @@ impl Default for Device {
     }
 }
 
+impl From<burn::tensor::Device> for Device {
+    /// A device of the caller's own.
+    fn from(device: burn::tensor::Device) -> Self {
+        Self(device)
+    }
+}
+
 /// The names that [`Device::by_name`] knows.
 pub const NAMES: &str = "ndarray, flex";
 

@@ -103,7 +103,7 @@ pub enum Error {
     },
     /// An entry that the chosen divergence cannot measure.
     #[error(
-        "{divergence} needs {condition}: the entry of X at row {row}, column {column} is {value} (counted from 0)"
+        "{divergence} needs {condition}: the entry of X at row {row}, column {column} is {} (counted from 0)", plain(*value)
     )]
     OutsideDomain {
         /// The divergence.
@@ -202,7 +202,7 @@ pub enum Error {
     #[error("X is 1×1: there is nothing to factorise in a single number")]
     TooSmall,
     /// A setting outside its range.
-    #[error("{setting} must be {range}, not {value}")]
+    #[error("{setting} must be {range}, not {}", plain(*value))]
     Setting {
         /// The setting's name.
         setting: &'static str,
@@ -569,12 +569,28 @@ pub enum Error {
         /// What happened.
         source: Box<Error>,
     },
+    /// A folder of results is never overwritten.
+    #[error("{} exists already; choose another folder", path.display())]
+    FolderExists {
+        /// The folder.
+        path: PathBuf,
+    },
     /// A run folder is never overwritten unless asked.
     #[error("{} exists already; choose another folder or pass --force", path.display())]
     RunFolderExists {
         /// The folder.
         path: PathBuf,
     },
+}
+
+/// A number in few characters: 1e300 has 301 digits.
+fn plain(value: f64) -> String {
+    let size = value.abs();
+    if value == 0.0 || !value.is_finite() || (1e-4..1e9).contains(&size) {
+        value.to_string()
+    } else {
+        format!("{value:e}")
+    }
 }
 
 /// What is wrong with a checkpoint.

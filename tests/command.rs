@@ -3,57 +3,14 @@
 mod common;
 
 use std::io::Write;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::path::Path;
+use std::process::{Command, Stdio};
 
-use altbi::data::{read_matrix, write_npy};
+use altbi::data::read_matrix;
+use common::command::{Folder, altbi, stdout};
 use common::{Numbers, assert_close, matrix, reference};
 use ndarray::Array2;
 use serde_json::Value;
-use tempfile::TempDir;
-
-fn altbi(arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_altbi"))
-        .args(arguments)
-        .output()
-        .unwrap()
-}
-
-struct Folder(TempDir);
-
-impl Folder {
-    fn new() -> Self {
-        Self(tempfile::tempdir().unwrap())
-    }
-
-    fn path(&self, name: &str) -> String {
-        self.0.path().join(name).to_str().unwrap().into()
-    }
-
-    fn npy(&self, name: &str, matrix: &Array2<f64>) -> String {
-        let path = self.path(name);
-        write_npy(Path::new(&path), matrix).unwrap();
-        path
-    }
-
-    fn text(&self, name: &str, text: &[u8]) -> String {
-        let path = self.path(name);
-        std::fs::write(&path, text).unwrap();
-        path
-    }
-
-    fn entries(&self) -> Vec<PathBuf> {
-        let entries = std::fs::read_dir(self.0.path()).unwrap();
-        let mut names: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
-        names.sort();
-        names
-    }
-}
-
-fn stdout(output: &Output) -> String {
-    assert!(output.status.success(), "{output:?}");
-    String::from_utf8(output.stdout.clone()).unwrap()
-}
 
 #[test]
 fn fit_without_arguments_runs_the_demo() {
@@ -845,7 +802,7 @@ fn force_replaces_runs_and_nothing_else() {
     ]);
     assert_eq!(output.status.code(), Some(2));
     let text = String::from_utf8(output.stderr).unwrap();
-    assert!(text.contains("which --force would replace"), "{text}");
+    assert!(text.contains("would be written"), "{text}");
     assert_eq!(results(&run), before);
 
     let below = folder.text("other", b"x") + "/run";
@@ -1002,6 +959,7 @@ fn gradcheck_takes_a_bunch_of_ones_own() {
             mode,
             "--out",
             &out,
+            "--force",
             "--json",
         ];
         let json: Value = serde_json::from_str(&stdout(&altbi(&arguments))).unwrap();

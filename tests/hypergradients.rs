@@ -20,7 +20,7 @@ use ndarray::{Array2, array};
 fn all_modes_agree_on_every_case() {
     let cases = cases();
     assert_eq!(cases.len(), 7 * 7 * 4 * 5);
-    let mut controls_tried = 0;
+    let (mut controls_tried, mut chains_tried) = (0, 0);
     for case in &cases {
         let report = case.run(Precision::F64, &Device::default()).unwrap();
         assert!(report.is_consistent(), "{case:?}\n{report}");
@@ -28,7 +28,13 @@ fn all_modes_agree_on_every_case() {
             assert_eq!(comparison.verdict, Verdict::Pass, "{case:?}");
         }
         // Every known mistake that can show was found.
-        for control in &report.controls {
+        let (tangents, chain) = report.controls.split_at(2);
+        // (Where a bunch has come to rest, an update less makes no difference.)
+        for control in chain {
+            assert_ne!(control.verdict, Verdict::Pass, "{case:?} {control:?}");
+            chains_tried += usize::from(control.verdict == Verdict::Mismatch);
+        }
+        for control in tangents {
             let expected =
                 if case.penalty == "none" || (case.penalty == "smooth" && case.shape[0] == 1) {
                     Verdict::Unchecked
@@ -40,6 +46,7 @@ fn all_modes_agree_on_every_case() {
         }
     }
     assert!(controls_tried > 1600, "{controls_tried}");
+    assert!(chains_tried > 700, "{chains_tried}");
 }
 
 #[test]

@@ -136,6 +136,7 @@ fn ratios_are_paired_by_seed() {
         held_out: f64::NAN,
         judged,
         refit: judged,
+        divergence: (1.0, 1.0),
         solves: 1,
         work: 1.0,
         seconds: 1.0,

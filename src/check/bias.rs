@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use ndarray::Array2;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::bunch::Bunch;
 use crate::criterion::Criterion;
@@ -23,7 +23,7 @@ use crate::update::Rule;
 pub const LENGTHS: [usize; 8] = [1, 2, 4, 8, 16, 64, 256, 1024];
 
 /// The hypergradient at one length of the bunch.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct BiasRow {
     /// T; `None` is ∞, the implicit mode.
     pub length: Option<usize>,
@@ -40,7 +40,7 @@ pub struct BiasRow {
 }
 
 /// Hypergradients at growing T, beside the one they lead to.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Bias {
     /// One entry for each length, the last one the reference.
     pub rows: Vec<BiasRow>,

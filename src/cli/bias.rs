@@ -1,11 +1,11 @@
 //! `altbi bias`: how short a bunch is too short?
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use altbi::check::{Bias, bias as compare};
 use altbi::data::{Source, Table, demo};
-use altbi::report::write_bias;
+use altbi::report::BiasRecords;
 use altbi::update::Rule;
 use altbi::{
     AltBiConfig, Beta, Divergence, Error, Exponent, Method, PenaltyTerm, Precision, Problem,
@@ -20,7 +20,8 @@ use super::arguments::{
     penalty_name, read_lambda,
 };
 use super::data::DataArguments;
-use super::output::{json, say};
+use super::output::{json, new_folder, say};
+use super::progress::{Progress, Watch};
 
 /// Arguments of `bias`.
 #[derive(Debug, Args)]
@@ -85,27 +86,29 @@ pub fn bias(arguments: &BiasArguments) -> Result<Ending> {
     if let Some(out) = &arguments.out
         && out.symlink_metadata().is_ok()
     {
-        return Err(Error::RunFolderExists { path: out.clone() });
+        return Err(Error::FolderExists { path: out.clone() });
     }
+    let progress = Progress::new(arguments.json);
+    progress.begin("reading the data");
     let (problem, of_demo) = arguments.problem()?;
     let rank = arguments.rank.or(of_demo).ok_or(Error::RankMissing)?;
-    let bias = arguments.compare(&problem, rank)?;
+    let bias = arguments.compare(&problem, rank, &progress)?;
+    progress.clear();
+    let records = BiasRecords {
+        about: arguments.about(&problem, rank),
+        length: arguments.bunch,
+        bias,
+    };
     if let Some(out) = &arguments.out {
-        write(
-            &bias,
-            &arguments.about(&problem, rank),
-            arguments.bunch,
-            out,
-        )?;
+        // All files or none.
+        new_folder(out, |folder| records.write(folder).map(drop))?;
     }
+    let bias = &records.bias;
     if arguments.json {
         let warm_up = arguments.warm_up;
-        say(json(&Printed {
-            warm_up,
-            bias: &bias,
-        }));
+        say(json(&Printed { warm_up, bias }));
     } else {
-        arguments.print(&bias);
+        arguments.print(bias);
     }
     Ok(Ending::Done)
 }
@@ -126,7 +129,7 @@ impl BiasArguments {
     }
 
     /// Warms up with λ fixed, then compares.
-    fn compare(&self, problem: &Problem, rank: usize) -> Result<Bias> {
+    fn compare(&self, problem: &Problem, rank: usize, progress: &Progress) -> Result<Bias> {
         let precision: Precision = self.table.dtype.into();
         let mut config = AltBiConfig::new(rank)
             .with_method(Method::Frozen)
@@ -143,11 +146,13 @@ impl BiasArguments {
         let mut solver = config
             .solver(self.divergence, penalty()?)
             .with_shared_criterion(self.criterion.outer_error())
+            .observe(Watch::new(progress, "warming up", self.warm_up, 0))
             .to_the_last_iteration();
         if let LambdaArgument::File(path) = &self.lambda {
             solver = solver.with_lambda(read_lambda(path)?);
         }
         let outcome = solver.run(problem)?;
+        progress.begin("hypergradients at T = 1, 2, 4, … and ∞");
         let term = PenaltyTerm::tuned(penalty()?);
         let mut rule = Rule::new(Arc::new(self.divergence), vec![term]);
         if Exponent::from(self.exponent) == Exponent::Monotone {
@@ -199,11 +204,4 @@ impl BiasArguments {
             say(format!("written to {} (see report.html)", out.display()));
         }
     }
-}
-
-/// All files or none.
-fn write(bias: &Bias, about: &str, length: usize, out: &Path) -> Result<()> {
-    super::output::new_folder(out, |folder| {
-        write_bias(bias, about, length, folder).map(drop)
-    })
 }

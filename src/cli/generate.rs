@@ -41,7 +41,7 @@ pub fn generate(arguments: &GenerateArguments) -> Result<Ending> {
         format!("benchmark-{name}").into()
     });
     if folder.symlink_metadata().is_ok() {
-        return Err(Error::RunFolderExists { path: folder });
+        return Err(Error::FolderExists { path: folder });
     }
     let benchmark = BenchmarkName::from(arguments.benchmark);
     let published = arguments.data.as_deref();

@@ -15,7 +15,7 @@ use super::penalties::Penalize;
 pub enum Preset {
     /// The defaults.
     Paper,
-    /// [`altbi::practical`].
+    /// λ that holds on held-out entries.
     Practical,
     /// Itakura-Saito, a weight for each row of H.
     Shinbo,

@@ -1,75 +1,165 @@
-//! A sign of life: a bar on a terminal, a line every few seconds elsewhere.
+//! A sign of life: one line on a terminal, a plain line every few seconds elsewhere.
+//!
+//! Long work is a row of stages. A stage with steps has a bar and an estimate of its own;
+//! one without (reading a file, writing a report) has its name.
 
 use std::io::IsTerminal;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use altbi::{Observer, Record, Signal, State};
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use parking_lot::Mutex;
 
 use super::output::complain;
 
 /// Time between two plain lines.
 const INTERVAL: Duration = Duration::from_secs(3);
+/// Time between two looks of the line on a terminal.
+const TICK: Duration = Duration::from_millis(200);
 
-/// Shows how far a run is, on standard error.
-pub enum Progress {
-    /// On a terminal.
-    Bar(ProgressBar),
-    /// Elsewhere.
-    Lines {
-        /// When the last line was written.
-        last: Instant,
-        /// Iterations at most.
-        of: usize,
-    },
+/// Shows how far a command is, on standard error. Copies show the same.
+#[derive(Clone)]
+pub struct Progress {
+    line: Option<Arc<Line>>,
+    lines: bool,
+    now: Arc<Mutex<Now>>,
+}
+
+/// The line on a terminal; it goes with the last who shows something there.
+struct Line(ProgressBar);
+
+impl Drop for Line {
+    fn drop(&mut self) {
+        self.0.finish_and_clear();
+    }
+}
+
+/// The stage at work.
+struct Now {
+    stage: String,
+    of: u64,
+    /// Steps that were done before the stage began here.
+    before: u64,
+    began: Instant,
+    last_line: Instant,
 }
 
 impl Progress {
-    /// For a run of at most so many iterations.
-    pub fn new(max_iterations: usize) -> Self {
-        if !std::io::stderr().is_terminal() {
-            return Self::Lines {
-                last: Instant::now(),
-                of: max_iterations,
-            };
+    /// Shows nothing if `silent`.
+    pub fn new(silent: bool) -> Self {
+        let terminal = std::io::stderr().is_terminal();
+        let line = (!silent && terminal).then(|| {
+            let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
+            bar.enable_steady_tick(TICK);
+            Arc::new(Line(bar))
+        });
+        Self {
+            line,
+            lines: !silent && !terminal,
+            now: Arc::new(Mutex::new(Now {
+                stage: String::new(),
+                of: 0,
+                before: 0,
+                began: Instant::now(),
+                last_line: Instant::now(),
+            })),
         }
-        let bar = ProgressBar::new(max_iterations as u64);
-        let template = "{bar:30} {pos}/{len} {msg}, at most {eta} left";
-        let style = ProgressStyle::with_template(template).expect("a template that parses");
-        bar.set_style(style);
-        Self::Bar(bar)
     }
-}
 
-impl Observer for Progress {
-    fn iterated(&mut self, record: &Record, _state: &State) -> Signal {
-        let numbers = format!(
-            "divergence {:.6e}, median λ {:.3e}",
-            record.divergence, record.lambda_median
-        );
-        match self {
-            Self::Bar(bar) => {
-                bar.set_position(record.iteration as u64);
-                bar.set_message(numbers);
+    /// Work without steps begins.
+    pub fn begin(&self, stage: &str) {
+        self.steps(stage, 0, 0);
+    }
+
+    /// Work of so many steps begins; some of them were done before.
+    pub fn steps(&self, stage: &str, of: usize, before: usize) {
+        let mut now = self.now.lock();
+        now.stage = stage.into();
+        now.of = of as u64;
+        now.before = before as u64;
+        now.began = Instant::now();
+        drop(now);
+        let Some(Line(bar)) = self.line.as_deref() else {
+            return;
+        };
+        // The message takes what is left of the line, whatever its width.
+        let template = if of == 0 {
+            "{spinner} {wide_msg}"
+        } else {
+            "{bar:12} {percent:>3} % ({eta} left) {wide_msg}"
+        };
+        bar.set_style(ProgressStyle::with_template(template).expect("a template that parses"));
+        bar.set_length(of as u64);
+        bar.set_position(before as u64);
+        // Neither other stages nor what was there before say anything about the speed.
+        bar.reset_eta();
+        bar.set_message(stage.to_owned());
+    }
+
+    /// So many steps are done.
+    pub fn at(&self, step: usize, text: impl FnOnce() -> String) {
+        if let Some(Line(bar)) = self.line.as_deref() {
+            let stage = self.now.lock().stage.clone();
+            bar.set_position(step as u64);
+            bar.set_message(format!("{stage}: {}", text()));
+        } else if self.lines {
+            let mut now = self.now.lock();
+            if now.last_line.elapsed() < INTERVAL {
+                return;
             }
-            Self::Lines { last, of } => {
-                if last.elapsed() >= INTERVAL {
-                    *last = Instant::now();
-                    let (iteration, seconds) = (record.iteration, record.seconds);
-                    complain(format!(
-                        "iteration {iteration} of at most {of}: {numbers}, {seconds:.0} s"
-                    ));
-                }
-            }
+            now.last_line = Instant::now();
+            let Now { stage, of, .. } = &*now;
+            let left = now.left(step as u64);
+            complain(format!("{stage}, {step} of {of}: {}{left}", text()));
         }
-        Signal::Continue
     }
-}
 
-impl Drop for Progress {
-    fn drop(&mut self) {
-        if let Self::Bar(bar) = self {
+    /// Takes the line away, before anything else is printed.
+    pub fn clear(&self) {
+        if let Some(Line(bar)) = self.line.as_deref() {
             bar.finish_and_clear();
         }
+    }
+}
+
+impl Now {
+    /// ", about 12 s left", from the speed so far.
+    fn left(&self, step: u64) -> String {
+        let done = step.saturating_sub(self.before);
+        if done == 0 || step >= self.of {
+            return String::new();
+        }
+        let each = self.began.elapsed().as_secs_f64() / done as f64;
+        format!(", about {:.0} s left", each * (self.of - step) as f64)
+    }
+}
+
+/// Watches a run of the solver.
+pub struct Watch {
+    progress: Progress,
+}
+
+impl Watch {
+    /// A run of at most so many iterations, some of which were done before.
+    pub fn new(progress: &Progress, stage: &str, of: usize, before: usize) -> Self {
+        progress.steps(stage, of, before);
+        Self {
+            progress: progress.clone(),
+        }
+    }
+}
+
+impl Observer for Watch {
+    fn iterated(&mut self, record: &Record, _state: &State) -> Signal {
+        self.progress.at(record.iteration, || {
+            let Record {
+                divergence,
+                lambda_median,
+                ..
+            } = record;
+            format!("divergence {divergence:.6e}, median λ {lambda_median:.3e}")
+        });
+        Signal::Continue
     }
 }

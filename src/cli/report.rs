@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use altbi::Result;
 use altbi::experiment::{Archive, Results};
-use altbi::report::{ExperimentReport, RunFolder, RunRecords};
+use altbi::report::{BiasRecords, ExperimentReport, RunFolder, RunRecords};
 use clap::Args;
 
 use super::Ending;
@@ -16,8 +16,8 @@ use super::output::say;
 #[command(after_help = "Example:
   altbi report run      writes run/report.html and run/figures/*.svg")]
 pub struct ReportArguments {
-    /// The folder of a run, of an experiment (altbi reproduce) or of a comparison (altbi
-    /// compare)
+    /// The folder of a run, of an experiment (altbi reproduce), of a comparison (altbi
+    /// compare) or of hypergradients (altbi bias)
     folder: PathBuf,
 }
 
@@ -26,6 +26,8 @@ pub fn report(arguments: &ReportArguments) -> Result<Ending> {
     let page = if Archive::is_one(&arguments.folder) {
         let results = Results::read(&arguments.folder)?;
         ExperimentReport::new(&results)?.write()?
+    } else if BiasRecords::are_in(&arguments.folder) {
+        BiasRecords::read(&arguments.folder)?.write_report(&arguments.folder)?
     } else if let Some(page) = report_again(&arguments.folder) {
         page?
     } else {

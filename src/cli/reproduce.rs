@@ -1,25 +1,22 @@
 //! `altbi reproduce`: the paper's evaluation.
 
-use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use altbi::experiment::{
     Archive, BenchmarkName, Campaign, CampaignEnding, Contender, Dataset, DatasetResults, Measure,
-    Moment, Progress, Protocol, Results, Watcher,
+    Moment, Progress as FitProgress, Protocol, Results, Watcher,
 };
 use altbi::report::{ExperimentReport, shell_quoted};
 use altbi::{Error, Result};
 use clap::{Args, ValueEnum};
-use indicatif::{ProgressBar, ProgressStyle};
-use parking_lot::Mutex;
 
 use super::Ending;
 use super::arguments::SizeName;
 use super::checkpoints::interruption;
 use super::output::{complain, json, say};
+use super::progress::Progress;
 
 /// Arguments of `reproduce`.
 #[derive(Debug, Args)]
@@ -102,7 +99,7 @@ pub fn reproduce(arguments: &ReproduceArguments) -> Result<Ending> {
     let show = Arc::new(Show::new(silent));
     let archive = Archive::open(&arguments.out, &campaign)?;
     let ending = campaign.run(&archive, arguments.threads, show.clone());
-    show.clear();
+    show.progress.clear();
     if ending? == CampaignEnding::Interrupted {
         complain(format!(
             "interrupted; finished fits are kept in {}, and the same command goes on with the rest",
@@ -195,70 +192,46 @@ fn table(results: &Results) -> serde_json::Value {
     all.into()
 }
 
-/// Time between two plain lines.
-const INTERVAL: Duration = Duration::from_secs(5);
-/// The bar counts thousandths of the work.
-const STEPS: u64 = 1000;
+/// Progress is counted in thousandths of the work.
+const STEPS: usize = 1000;
 
-/// One bar for all fits on a terminal, a line every few seconds elsewhere.
+/// Shows all fits in one line.
 struct Show {
-    bar: Option<ProgressBar>,
-    last: Mutex<Instant>,
-    silent: bool,
+    progress: Progress,
+    found: AtomicUsize,
     interrupted: Arc<AtomicBool>,
 }
 
 impl Show {
     fn new(silent: bool) -> Self {
-        let bar = (!silent && std::io::stderr().is_terminal()).then(|| {
-            let bar = ProgressBar::new(STEPS);
-            let template = "{bar:30} {percent} % {msg}, about {eta} left";
-            bar.set_style(ProgressStyle::with_template(template).expect("a template that parses"));
-            bar
-        });
+        let progress = Progress::new(silent);
+        progress.steps("fitting", STEPS, 0);
         Self {
-            bar,
-            last: Mutex::new(Instant::now()),
-            silent,
+            progress,
+            found: AtomicUsize::new(0),
             interrupted: interruption(),
-        }
-    }
-
-    fn clear(&self) {
-        if let Some(bar) = &self.bar {
-            bar.finish_and_clear();
         }
     }
 }
 
 impl Watcher for Show {
-    fn progressed(&self, progress: &Progress<'_>) {
-        let Progress {
+    fn progressed(&self, progress: &FitProgress<'_>) {
+        let FitProgress {
             dataset,
             start,
             done,
             of,
             ..
         } = progress;
-        let text = format!("fit {done} of {of}: {dataset}, start {start}");
-        let share = progress.share_done + progress.share_found;
-        if let Some(bar) = &self.bar {
-            let position = (share * STEPS as f64) as u64;
-            if progress.found {
-                // What was there already says nothing about the speed.
-                bar.set_position(position);
-                bar.reset_eta();
-            } else {
-                bar.set_position(position);
-            }
-            bar.set_message(text);
-        } else if !self.silent && !progress.found {
-            let mut last = self.last.lock();
-            if last.elapsed() >= INTERVAL {
-                *last = Instant::now();
-                complain(format!("{text} ({:.0} % of the work)", 100.0 * share));
-            }
+        let steps = |share: f64| (share * STEPS as f64) as usize;
+        let found = steps(progress.share_found);
+        if self.found.swap(found, Ordering::Relaxed) != found {
+            self.progress.steps("fitting", STEPS, found);
         }
+        let position = steps(progress.share_done + progress.share_found);
+        self.progress.at(position, || {
+            format!("fit {done} of {of}, {dataset}, start {start}")
+        });
     }
 
     fn interrupted(&self) -> bool {

@@ -27,7 +27,7 @@ use crate::solver::{Outcome, Solver};
 /// | `method` | `AltBi` | algorithm or baseline | |
 /// | `bunch` | 4 | updates of W per update of H, T | ≥ 1 |
 /// | `bunch_over` | `One` | the factors that a bunch updates | |
-/// | `warm_up` | 0 | plain updates of both factors before the first iteration | |
+/// | `warm_up` | 0 | plain updates of both factors before the first iteration | ≤ 100000 |
 /// | `exponent` | `One` | γ | |
 /// | `lambda` | `Auto` | where λ starts | value ≥ 0 |
 /// | `lambda_step` | `InverseIteration` | how λ moves | > 0 |
@@ -126,6 +126,9 @@ pub struct AltBiConfig {
 
 /// Beyond this, sums of squares are no longer finite.
 const LARGEST: f64 = 1e100;
+
+/// More updates are a run of their own.
+const LONGEST_WARM_UP: usize = 100_000;
 
 /// Each has memory of its own.
 const MOST_THREADS: usize = 1024;
@@ -387,6 +390,12 @@ impl AltBiConfig {
             "the tolerance",
             self.tolerance,
             "between 0 and 1e100",
+        )?;
+        range(
+            self.warm_up <= LONGEST_WARM_UP,
+            "the number of warm-up updates",
+            self.warm_up as f64,
+            "at most 100000",
         )?;
         range(
             self.threads <= MOST_THREADS,

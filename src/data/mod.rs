@@ -28,7 +28,8 @@ pub use benchmark::{
     Benchmark, MAP_SIDE, Noise, benchmark_a, benchmark_b, benchmark_c, benchmark_d, demo, poisson,
     published, separable_factors,
 };
-pub use lock::Lock;
+pub(crate) use lock::Lock;
+pub use lock::Reservation;
 pub use npy::write_npy;
 pub use table::{Decimal, Detect, Encoding, Reading, Separator, Table, TableOptions};
 

@@ -111,6 +111,9 @@ pub struct PracticalOutcome {
     pub chosen: usize,
     /// The winner's factors, as they were before the refit.
     pub before_refit: Factors,
+    /// D of the winner on all entries, before the refit. (`outcome.divergence` is that
+    /// after it, and never higher.)
+    pub divergence_before_refit: f64,
 }
 
 /// Settings and penalties of the procedure.
@@ -148,6 +151,15 @@ impl Practical {
     pub fn with_refit(mut self, updates: usize) -> Self {
         self.refit = updates;
         self
+    }
+
+    /// Iterations that a stage may take at most.
+    pub fn longest(&self, stage: Stage) -> usize {
+        match stage {
+            Stage::Plain | Stage::SolvedAgain => LONGEST,
+            Stage::Tuned => self.config.max_iterations,
+            Stage::Refit => self.refit,
+        }
     }
 
     /// Starts the tuned run from given weights, p×1.
@@ -280,6 +292,7 @@ impl Practical {
             return interrupted(tuned);
         }
         let outer_error = winner.outer_error;
+        let divergence_before_refit = refit.history[0].divergence;
         let seconds = [&plain, &tuned, &again, &refit].map(|outcome| outcome.seconds);
         let mut outcome = tuned.clone().refitted(refit, lambda, outer_error);
         outcome.seconds = seconds.iter().sum();
@@ -288,6 +301,7 @@ impl Practical {
             candidates: candidates.to_vec(),
             chosen,
             before_refit,
+            divergence_before_refit,
         }))
     }
 }

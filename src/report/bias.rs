@@ -3,44 +3,99 @@
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
+use serde::{Deserialize, Serialize};
+
 use super::Figure;
 use super::page::{figure_element, head};
 use crate::check::{Bias, BiasRow};
-use crate::data::{write_npy, write_whole};
-use crate::error::Result;
+use crate::data::{read_matrix, write_npy, write_whole};
+use crate::error::{Error, Result};
 use crate::plot::{Chart, Scale, Series, escape, short};
 
-/// Writes `report.html`, `bias.csv`, `figures/*.svg` and `hypergradients.npy` (a column for
-/// each length) into a folder; returns the page. `about` says in a sentence what was
-/// differentiated, and `length` is the T that the reader asks about.
-///
-/// # Errors
-/// [`Error::Write`](crate::Error::Write).
-pub fn write_bias(bias: &Bias, about: &str, length: usize, folder: &Path) -> Result<PathBuf> {
-    let figures: Vec<Figure> = [Some(errors(bias)), rows(bias, length)]
-        .into_iter()
-        .flatten()
-        .collect();
-    write_whole(&folder.join("bias.csv"), csv(bias).as_bytes())?;
-    write_npy(&folder.join("hypergradients.npy"), &bias.gradients)?;
-    for figure in &figures {
-        let file = format!("figures/{}.svg", figure.name);
-        write_whole(&folder.join(file), figure.svg.as_bytes())?;
+/// What `bias.json` holds: all but the hypergradients.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct BiasRecords {
+    /// What was differentiated, in a sentence.
+    pub about: String,
+    /// The T that the reader asks about.
+    pub length: usize,
+    /// What was found.
+    pub bias: Bias,
+}
+
+/// The file that makes a folder one of these.
+const MAIN: &str = "bias.json";
+
+impl BiasRecords {
+    /// Whether a folder holds them.
+    pub fn are_in(folder: &Path) -> bool {
+        folder.join(MAIN).is_file()
     }
-    let mut page = head("altbi: the bias of short bunches");
-    let _ = writeln!(
-        page,
-        "<header><h1>How short a bunch is too short</h1><p>{}</p></header>\n<section>{}</section>\n<main>",
-        escape(about),
-        table(bias)
-    );
-    for figure in &figures {
-        page.push_str(&figure_element(figure));
+
+    /// Reads them from a folder.
+    ///
+    /// # Errors
+    /// [`Error::Read`], [`Error::ConfigFile`] and [`Error::Npy`], by the file's name.
+    pub fn read(folder: &Path) -> Result<Self> {
+        let path = folder.join(MAIN);
+        let text = std::fs::read_to_string(&path).map_err(|source| Error::Read {
+            path: path.clone(),
+            source,
+        })?;
+        let broken = |reason: String| Error::ConfigFile {
+            path: path.clone(),
+            reason,
+        };
+        let mut records: Self =
+            serde_json::from_str(&text).map_err(|error| broken(error.to_string()))?;
+        records.bias.gradients = read_matrix(&folder.join("hypergradients.npy"))?;
+        let rows = records.bias.rows.len();
+        if rows < 2 || records.bias.gradients.ncols() != rows {
+            return Err(broken("it does not fit hypergradients.npy".into()));
+        }
+        Ok(records)
     }
-    page.push_str("</main>\n</body></html>\n");
-    let path = folder.join("report.html");
-    write_whole(&path, page.as_bytes())?;
-    Ok(path)
+
+    /// Writes `bias.json`, `bias.csv` and `hypergradients.npy` (a column for each length)
+    /// into a folder, and the page; returns the page.
+    ///
+    /// # Errors
+    /// [`Error::Write`].
+    pub fn write(&self, folder: &Path) -> Result<PathBuf> {
+        let json = serde_json::to_string_pretty(self).expect("plain data");
+        write_whole(&folder.join(MAIN), json.as_bytes())?;
+        write_whole(&folder.join("bias.csv"), csv(&self.bias).as_bytes())?;
+        write_npy(&folder.join("hypergradients.npy"), &self.bias.gradients)?;
+        self.write_report(folder)
+    }
+
+    /// Writes `report.html` and `figures/*.svg`; returns the page.
+    ///
+    /// # Errors
+    /// [`Error::Write`].
+    pub fn write_report(&self, folder: &Path) -> Result<PathBuf> {
+        let bias = &self.bias;
+        let figures = [Some(errors(bias)), rows(bias, self.length)];
+        let figures: Vec<Figure> = figures.into_iter().flatten().collect();
+        for figure in &figures {
+            let file = format!("figures/{}.svg", figure.name);
+            write_whole(&folder.join(file), figure.svg.as_bytes())?;
+        }
+        let mut page = head("altbi: the bias of short bunches");
+        let _ = writeln!(
+            page,
+            "<header><h1>How short a bunch is too short</h1><p>{}</p></header>\n<section>{}</section>\n<main>",
+            escape(&self.about),
+            table(bias)
+        );
+        for figure in &figures {
+            page.push_str(&figure_element(figure));
+        }
+        page.push_str("</main>\n</body></html>\n");
+        let path = folder.join("report.html");
+        write_whole(&path, page.as_bytes())?;
+        Ok(path)
+    }
 }
 
 /// T as one writes it.

@@ -1,11 +1,11 @@
 //! Taking a folder's name: making it, claiming it, and what `--force` may replace.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use super::figures::FIGURES;
 use super::run_folder::RunFolder;
-use crate::data::{Lock, folder_of};
+use crate::data::{Lock, Reservation, folder_of};
 use crate::error::{Error, Result};
 
 /// The name of the checkpoint in a run folder.
@@ -17,73 +17,21 @@ pub(super) const STRAY: &str = ".altbi-";
 /// The file that reserves a folder before there is anything to write into it.
 const RESERVED: &str = ".altbi-reserved";
 
-/// A folder that is this run's, and still empty. Unless it is kept, it goes again, with the
-/// folders above it that were made for it.
-#[derive(Debug)]
-pub(super) struct Reservation {
-    path: PathBuf,
-    /// Folders that did not exist before, the outermost first.
-    made: Vec<PathBuf>,
-    kept: bool,
-    _lock: Lock,
-}
-
-impl Reservation {
-    /// Makes a folder, or takes an empty one, and locks it.
-    fn of(path: &Path) -> Result<Self> {
-        let failed = |source| Error::Write {
-            path: path.into(),
-            source,
-        };
-        let missing = path.ancestors().take_while(|folder| {
-            !folder.as_os_str().is_empty() && folder.symlink_metadata().is_err()
-        });
-        let mut made: Vec<PathBuf> = missing.map(Path::to_owned).collect();
-        made.reverse();
-        fs::create_dir_all(path).map_err(failed)?;
-        let file = fs::File::options()
-            .create(true)
-            .append(true)
-            .open(path.join(RESERVED));
-        Ok(Self {
-            path: path.into(),
-            made,
-            kept: false,
-            _lock: Lock::take(file.map_err(failed)?, path)?,
-        })
-    }
-}
-
-impl Drop for Reservation {
-    fn drop(&mut self) {
-        // Nothing more can be done where even this fails.
-        let remove = |name: &str| drop(fs::remove_file(self.path.join(name)));
-        remove(RESERVED);
-        if self.kept {
-            return;
-        }
-        remove("data.csv");
-        remove("config.toml");
-        for folder in self.made.iter().rev() {
-            let _ = fs::remove_dir(folder);
-        }
-    }
-}
-
 impl RunFolder {
     /// Takes the name, so that no other run can.
     pub(super) fn reserve(&self) -> Result<()> {
         let path = &self.path;
+        let reserve = || {
+            let reservation = Reservation::of(path, RESERVED, &["data.csv", "config.toml"])?;
+            *self.reservation.lock() = Some(reservation);
+            Ok(())
+        };
         if path.symlink_metadata().is_err() {
-            *self.reservation.lock() = Some(Reservation::of(path)?);
-            return Ok(());
+            return reserve();
         }
         // What a killed run had reserved is free again, unless it is still locked.
         if is_reserved(path) {
-            let mut reservation = Reservation::of(path)?;
-            reservation.made.push(path.clone());
-            *self.reservation.lock() = Some(reservation);
-            return Ok(());
+            return reserve();
         }
         if !self.replace {
             return Err(Error::RunFolderExists { path: path.clone() });
@@ -93,8 +41,7 @@ impl RunFolder {
             // Not under the hands of another run.
             self.lock()
         } else {
-            *self.reservation.lock() = Some(Reservation::of(path)?);
-            Ok(())
+            reserve()
         }
     }
 
@@ -115,8 +62,8 @@ impl RunFolder {
         if let Some(mut reservation) = reservation {
             fill(self)?;
             self.lock()?;
-            reservation.kept = true;
-            return Ok(());
+            reservation.keep();
+            return sweep(&self.path);
         }
         let failed = |source| Error::Write {
             path: self.path.clone(),
@@ -237,11 +184,26 @@ fn entries(path: &Path) -> Result<Vec<(String, bool)>> {
     Ok(names)
 }
 
-/// Whether a folder holds a reservation and nothing else.
+/// Whether a folder holds a reservation and what a run writes first, but no run.
 fn is_reserved(path: &Path) -> bool {
     let is_folder = path.symlink_metadata().is_ok_and(|kind| kind.is_dir());
-    let only = entries(path).is_ok_and(|names| names == [(RESERVED.to_owned(), false)]);
-    is_folder && only
+    let first = |(name, is_folder): &(String, bool)| {
+        !is_folder && (name.starts_with(STRAY) || name == "data.csv")
+    };
+    is_folder
+        && path.join(RESERVED).is_file()
+        && entries(path).is_ok_and(|names| names.iter().all(first))
+}
+
+/// Removes files that a kill left half written, and a reservation that has served.
+pub(super) fn sweep(path: &Path) -> Result<()> {
+    for (name, is_folder) in entries(path)? {
+        if name.starts_with(STRAY) && !is_folder {
+            let path = path.join(name);
+            fs::remove_file(&path).map_err(|source| Error::Write { path, source })?;
+        }
+    }
+    Ok(())
 }
 
 /// Refuses anything but a folder that holds a run and nothing else: `--force` is

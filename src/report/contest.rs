@@ -40,7 +40,8 @@ pub fn write_contest(contest: &Contest, about: &str, folder: &Path) -> Result<Pa
 
 fn csv(contest: &Contest) -> String {
     let mut text = String::from(
-        "seed,rival,held_out,judged,refit,solves,work,seconds,lambda_min,lambda_max\n",
+        "seed,rival,held_out,judged,refit,solves,work,seconds,lambda_min,lambda_max,\
+         divergence_before_refit,divergence_after_refit\n",
     );
     for standing in &contest.standings {
         let Standing {
@@ -53,11 +54,12 @@ fn csv(contest: &Contest) -> String {
             work,
             seconds,
             lambda: (least, most),
+            divergence: (before, after),
             ..
         } = standing;
         let _ = writeln!(
             text,
-            "{seed},{rival},{held_out},{judged},{refit},{solves},{work},{seconds},{least},{most}"
+            "{seed},{rival},{held_out},{judged},{refit},{solves},{work},{seconds},{least},{most},{before},{after}"
         );
     }
     text

@@ -28,7 +28,7 @@ mod records;
 mod run_folder;
 mod summary;
 
-pub use bias::write_bias;
+pub use bias::BiasRecords;
 pub use contest::{ratio, write_contest};
 pub use experiment::ExperimentReport;
 pub use figures::Figure;

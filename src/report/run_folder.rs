@@ -10,8 +10,8 @@ use serde::Serialize;
 use tempfile::TempDir;
 
 use super::Summary;
-use super::claim::{CHECKPOINT, Reservation, STRAY};
-use crate::data::{Lock, Table, write_npy, write_whole};
+use super::claim::{CHECKPOINT, sweep};
+use crate::data::{Lock, Reservation, Table, write_npy, write_whole};
 use crate::error::{Error, Result};
 use crate::factors::Side;
 use crate::solver::{Outcome, Record};
@@ -171,16 +171,7 @@ impl RunFolder {
     /// # Errors
     /// [`Error::Write`].
     pub fn finish(&self) -> Result<()> {
-        let failed = |source| Error::Write {
-            path: self.path.clone(),
-            source,
-        };
-        for entry in fs::read_dir(&self.path).map_err(failed)? {
-            let entry = entry.map_err(failed)?;
-            if entry.file_name().to_string_lossy().starts_with(STRAY) {
-                fs::remove_file(entry.path()).map_err(failed)?;
-            }
-        }
+        sweep(&self.path)?;
         self.remove_checkpoint()
     }
 

@@ -34,9 +34,10 @@ impl Solver {
     /// Refuses settings and data that no run could begin with.
     pub(super) fn check(&self, problem: &Problem) -> Result<()> {
         self.config.check()?;
-        check_rank(problem, self.config.rank)?;
         problem.check_domain(self.divergence.as_ref())?;
         self.criterion.check(problem)?;
+        // Before anything of its size is made.
+        check_rank(problem, self.config.rank)?;
         self.check_scopes(problem)
     }
 

@@ -41,6 +41,8 @@ pub(crate) struct Answer {
     pub(crate) factors: Factors,
     /// After a few updates on all entries.
     pub(crate) refit: Factors,
+    /// D on all entries, before and after that.
+    pub(crate) divergence: (f64, f64),
     pub(crate) lambda: Array2<f64>,
     pub(crate) solves: usize,
     pub(crate) work: f64,
@@ -263,12 +265,13 @@ impl<'a> Bench<'a> {
             }
         };
         let absolute = rival == Rival::Fixed;
-        let refit = self.refit(&self.task.full, &chosen, absolute)?;
+        let (refit, divergence) = self.refit(&self.task.full, &chosen, absolute)?;
         Ok(Answer {
             rival,
             outer_error: chosen.outer_error,
             factors: chosen.factors,
             refit,
+            divergence,
             lambda: chosen.lambda,
             solves: self.solves,
             work: self.ledger.work(),
@@ -279,7 +282,12 @@ impl<'a> Bench<'a> {
 
     /// As [`practical`](mod@crate::practical) refits its own answer: of the start and the
     /// updates on all entries the one that fits them best.
-    fn refit(&self, full: &Problem, chosen: &Solved, absolute: bool) -> Result<Factors> {
+    fn refit(
+        &self,
+        full: &Problem,
+        chosen: &Solved,
+        absolute: bool,
+    ) -> Result<(Factors, (f64, f64))> {
         let mut config = self.config.clone().with_bunch(1).with_max_iterations(REFIT);
         if absolute {
             config.units = Units::Absolute;
@@ -295,11 +303,15 @@ impl<'a> Bench<'a> {
             w: Some(factors.w.clone()),
             h: Some(factors.h.clone()),
         });
-        match solver.run(full) {
-            // Better as it was than not at all.
-            Err(Error::NotFinite { .. }) => Ok(factors.clone()),
-            outcome => Ok(outcome?.factors()),
-        }
+        let outcome = match solver.run(full) {
+            // What came before the blow-up counts.
+            Err(Error::NotFinite {
+                last: Some(last), ..
+            }) => *last,
+            outcome => outcome?,
+        };
+        let before = outcome.history[0].divergence;
+        Ok((outcome.factors(), (before, outcome.divergence)))
     }
 }
 

@@ -28,6 +28,8 @@ pub struct Standing {
     /// The judge's error after a few updates on all entries.
     #[serde(with = "or_null")]
     pub refit: f64,
+    /// D on all entries before and after those updates, which never raise it.
+    pub divergence: (f64, f64),
     /// Solves begun.
     pub solves: usize,
     /// Updates made.
@@ -200,6 +202,7 @@ fn standing(task: &Task, answer: Answer) -> Standing {
         held_out: answer.outer_error / task.held_out_weight(),
         judged: task.judged(&answer.factors),
         refit: task.judged(&answer.refit),
+        divergence: answer.divergence,
         solves: answer.solves,
         work: answer.work,
         seconds: answer.seconds,

@@ -63,6 +63,7 @@ pub(super) fn run(task: &Task, scope: Scope) -> Result<Answer> {
         lambda: result.outcome.lambda.clone(),
         refit: result.outcome.factors(),
         factors: result.before_refit,
+        divergence: (result.divergence_before_refit, result.outcome.divergence),
         solves: 3,
         work: ledger.work(),
         seconds: ledger.seconds(),

@@ -2,6 +2,7 @@
 
 #![allow(dead_code, reason = "each test file uses its own part of this")]
 
+pub mod command;
 pub mod mat;
 
 use altbi::{Error, Precision, Problem, ToMatrix};

@@ -1,12 +1,11 @@
 //! `altbi compare`: other ways to choose λ, at equal budget.
 
-mod show;
 mod store;
 mod table;
 mod tasks;
 
 use std::path::{Path, PathBuf};
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use altbi::data::{Noise, fingerprint, text_fingerprint};
 use altbi::report::{shell_quoted, write_contest};
@@ -14,13 +13,14 @@ use altbi::tuner::{Judge, RIVALS, Rival, Standing, Task, contest};
 use altbi::{Beta, Divergence, Error, Result, Scope};
 use clap::{Args, ValueEnum};
 
-use self::show::Show;
 use self::store::{Kept, Store};
 use super::Ending;
 use super::arguments::divergence_name;
+use super::checkpoints::interruption;
 use super::data::DataArguments;
 use super::output::{check_inputs_safe, complain, json, say};
 use super::penalties::PenaltyArguments;
+use super::progress::Progress;
 
 /// Arguments of `compare`.
 #[derive(Debug, Args)]
@@ -206,13 +206,12 @@ pub fn compare(arguments: &CompareArguments) -> Result<Ending> {
         let data = arguments.table.inputs(arguments.data.as_deref());
         check_inputs_safe(out, data.into_iter().chain(truth))?;
     }
+    let progress = Progress::new(arguments.quiet || arguments.json);
+    let interrupted = interruption();
+    progress.begin("making the tasks");
     let tasks = arguments.tasks()?;
     let rivals = arguments.rivals();
     let about = arguments.about(&tasks);
-    let show = Show::new(
-        arguments.quiet || arguments.json,
-        tasks.len() * rivals.len(),
-    );
     let store = Store::open(
         arguments.out.as_deref(),
         &arguments.fingerprint(&tasks, &about),
@@ -224,7 +223,8 @@ pub fn compare(arguments: &CompareArguments) -> Result<Ending> {
         .filter(|task| !store.has(task.seed))
         .cloned()
         .collect();
-    show.found((tasks.len() - missing.len()) * rivals.len());
+    let found = (tasks.len() - missing.len()) * rivals.len();
+    progress.steps("comparing", tasks.len() * rivals.len(), found);
     let pool = rayon::ThreadPoolBuilder::new()
         .num_threads(arguments.threads)
         .build();
@@ -232,16 +232,22 @@ pub fn compare(arguments: &CompareArguments) -> Result<Ending> {
         threads: arguments.threads,
         reason: error.to_string(),
     })?;
+    let answers = AtomicUsize::new(found);
     let done = |standing: &Standing| {
-        show.done(standing);
+        let answers = answers.fetch_add(1, Ordering::Relaxed) + 1;
+        progress.at(answers, || {
+            format!("{}, seed {}", standing.rival, standing.seed)
+        });
         store.keep(standing);
     };
-    let going = || !show.interrupted.load(Ordering::Relaxed);
+    let going = || !interrupted.load(Ordering::Relaxed);
     let budget = arguments.budget.map(|updates| updates as f64);
     let (scope, dials) = (arguments.lambda_scope, arguments.rival_scope);
-    pool.install(|| contest(&missing, &rivals, scope, dials, budget, &done, &going))?;
+    let compared = pool.install(|| contest(&missing, &rivals, scope, dials, budget, &done, &going));
+    progress.clear();
+    compared?;
     let all = store.finished()?;
-    if show.interrupted.load(Ordering::Relaxed) {
+    if interrupted.load(Ordering::Relaxed) {
         match &arguments.out {
             Some(out) => complain(format!(
                 "interrupted; finished runs are kept in {}, and the same command goes on with the rest",

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use altbi::data::{Lock, write_whole};
+use altbi::data::{Reservation, write_whole};
 use altbi::tuner::{Contest, Standing};
 use altbi::{Error, Result};
 use parking_lot::Mutex;
@@ -11,8 +11,8 @@ use crate::cli::output::json;
 
 /// Standings of finished runs, in memory and in the folder.
 pub(super) struct Store {
-    /// Held while runs are written; the system releases it if the program dies.
-    _lock: Option<Lock>,
+    /// Held while runs are written; without any, the folder goes again.
+    reservation: Mutex<Option<Reservation>>,
     folder: Option<PathBuf>,
     fingerprint: String,
     about: String,
@@ -41,21 +41,6 @@ impl Kept {
     }
 }
 
-/// Makes a folder if need be, and keeps others from writing into it.
-fn claim(folder: &Path) -> Result<Lock> {
-    let failed = |source| Error::Write {
-        path: folder.into(),
-        source,
-    };
-    std::fs::create_dir_all(folder).map_err(failed)?;
-    let file = std::fs::File::options()
-        .create(true)
-        .append(true)
-        .open(folder.join("compare.lock"))
-        .map_err(failed)?;
-    Lock::take(file, folder)
-}
-
 impl Store {
     pub(super) fn open(
         folder: Option<&Path>,
@@ -64,7 +49,7 @@ impl Store {
         rivals: usize,
     ) -> Result<Self> {
         let mut standings = Vec::new();
-        let mut lock = None;
+        let mut reservation = None;
         if let Some(folder) = folder {
             let kept = Kept::read(folder);
             if folder.exists() && kept.is_none() {
@@ -73,7 +58,11 @@ impl Store {
                     reason: "it has no standings.json that altbi compare wrote",
                 });
             }
-            lock = Some(claim(folder)?);
+            let claim = Reservation::of(folder, "compare.lock", &["standings.json"])?;
+            let claim = reservation.insert(claim);
+            if kept.is_some() {
+                claim.keep();
+            }
             // (Again: whoever had the folder before may have written into it.)
             if let Some(kept) = Kept::read(folder).or(kept) {
                 if kept.fingerprint != fingerprint {
@@ -85,7 +74,7 @@ impl Store {
             }
         }
         let store = Self {
-            _lock: lock,
+            reservation: Mutex::new(reservation),
             folder: folder.map(Path::to_owned),
             fingerprint: fingerprint.into(),
             about: about.into(),
@@ -109,6 +98,9 @@ impl Store {
         self.standings.lock().push(standing.clone());
         if !self.has(standing.seed) {
             return;
+        }
+        if let Some(reservation) = &mut *self.reservation.lock() {
+            reservation.keep();
         }
         if let Err(error) = self.write() {
             *self.failed.lock() = Some(error);

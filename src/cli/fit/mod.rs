@@ -11,7 +11,7 @@ use altbi::data::{Benchmark, Reading, Source, Table, demo, text_fingerprint};
 use altbi::metrics::recovery;
 use altbi::report::{Choice, HeldOutShare, Labels, RunFolder, RunRecords, Summary, shell_quoted};
 use altbi::{
-    AltBiConfig, Checkpoint, CheckpointFault, Error, GivenFactors, Observer, Outcome, Problem,
+    AltBiConfig, Checkpoint, CheckpointFault, Error, GivenFactors, Initial, Outcome, Problem,
     Result, Solver, StopReason,
 };
 use clap::Args;
@@ -22,7 +22,7 @@ use super::arguments::{LambdaArgument, read_lambda, read_optional};
 use super::checkpoints::Checkpoints;
 use super::output::{check_inputs_safe, complain, json, say};
 use super::preset::Preset;
-use super::progress::Progress;
+use super::progress::{Progress, Watch};
 use super::{Ending, config_file};
 
 /// Arguments of `resume`.
@@ -56,7 +56,15 @@ pub fn fit(arguments: FitArguments) -> Result<Ending> {
         check_inputs_safe(path, arguments.inputs())?;
         RunFolder::new(path, arguments.force)
     });
-    Run::new(&arguments, folder.transpose()?)?.execute(None)
+    let progress = progress(&arguments);
+    Run::new(&arguments, folder.transpose()?, progress)?.execute(None)
+}
+
+fn progress(arguments: &FitArguments) -> Progress {
+    let progress = Progress::new(arguments.quiet || arguments.json);
+    let data = arguments.data.as_deref().unwrap_or("the demo");
+    progress.begin(&format!("reading {data}"));
+    progress
 }
 
 /// Runs `resume`.
@@ -73,13 +81,16 @@ pub fn resume(arguments: &ResumeArguments) -> Result<Ending> {
     if checkpoint.settings_hash != text_fingerprint(&config) {
         return Err(CheckpointFault::OtherSettings.into());
     }
-    let mut run = Run::new(&settings, Some(folder))?;
+    let mut run = Run::new(&settings, Some(folder), progress(&settings))?;
     run.config = config;
     if checkpoint.data_hash != run.data_hash {
         return Err(CheckpointFault::OtherData.into());
     }
     run.execute(Some(checkpoint))
 }
+
+/// How much higher the last outer error may be than the lowest, before it is worth a note.
+const MUCH_WORSE: f64 = 1.1;
 
 /// A run about to begin: its data read, its settings fixed.
 struct Run<'a> {
@@ -98,10 +109,15 @@ struct Run<'a> {
     solver: AltBiConfig,
     /// The text of `config.toml`.
     config: String,
+    progress: Progress,
 }
 
 impl<'a> Run<'a> {
-    fn new(arguments: &'a FitArguments, folder: Option<RunFolder>) -> Result<Self> {
+    fn new(
+        arguments: &'a FitArguments,
+        folder: Option<RunFolder>,
+        progress: Progress,
+    ) -> Result<Self> {
         let source = arguments.data.as_deref().map(Source::from);
         let (mut data, truth) = match &source {
             Some(source) => (arguments.table.read(source, arguments.quiet)?, None),
@@ -153,6 +169,7 @@ impl<'a> Run<'a> {
             truth,
             solver,
             config,
+            progress,
         })
     }
 
@@ -215,20 +232,16 @@ impl<'a> Run<'a> {
         checkpoints: Checkpoints,
         checkpoint: Option<&Checkpoint>,
     ) -> Result<Result<Outcome>> {
-        let mut solver = self.solver(checkpoint.is_none())?.observe(checkpoints);
-        if let Some(observer) = self.progress() {
-            solver = solver.observe_boxed(observer);
-        }
-        // (With it the progress bar goes, before anything else is printed.)
+        let done = checkpoint.map_or(0, Checkpoint::iteration);
+        let of = self.arguments.max_iter;
+        let mut solver = self
+            .solver(checkpoint.is_none())?
+            .observe(checkpoints)
+            .observe(Watch::new(&self.progress, "iterating", of, done));
         Ok(match checkpoint {
             Some(checkpoint) => solver.resume(&self.problem, checkpoint),
             None => solver.run(&self.problem),
         })
-    }
-
-    fn progress(&self) -> Option<Box<dyn Observer>> {
-        let shown = !self.arguments.quiet && !self.arguments.json;
-        shown.then(|| Box::new(Progress::new(self.arguments.max_iter)) as Box<dyn Observer>)
     }
 
     /// The solver; only a fresh run looks at the files it starts from.
@@ -252,6 +265,7 @@ impl<'a> Run<'a> {
     }
 
     fn interrupted(&self, outcome: &Outcome) -> Ending {
+        self.progress.clear();
         let done = outcome.iterations;
         match &self.folder {
             Some(folder) => complain(format!(
@@ -268,6 +282,7 @@ impl<'a> Run<'a> {
     /// Writes and prints what came of it; false if the report could not be made.
     fn finish(&self, outcome: &Outcome, choice: Option<Choice>, folder_made: bool) -> Result<bool> {
         let mut complete = true;
+        self.progress.begin("writing the results");
         let recovery = self.truth.as_ref().and_then(|truth| {
             let enough = self.solver.rank >= truth.w.ncols();
             enough.then(|| recovery(&truth.w, &truth.h, &outcome.w, &outcome.h))
@@ -301,16 +316,21 @@ impl<'a> Run<'a> {
                 }
             })?;
             // From here on the results are safe, whatever becomes of the report.
-            let report = RunRecords::read(folder.path())
-                .and_then(|records| records.write_report(folder))
-                .and_then(|_| folder.finish());
-            if let Err(error) = report {
+            let tidied = folder.finish();
+            let report =
+                RunRecords::read(folder.path()).and_then(|records| records.write_report(folder));
+            if let Err(error) = tidied.and(report) {
                 complete = false;
+                self.progress.clear();
                 let folder = shell_quoted(folder.path());
                 complain(format!(
                     "the results are written, but not the report ({error}); later: altbi report {folder}"
                 ));
             }
+        }
+        self.progress.clear();
+        if !self.arguments.quiet {
+            self.warn(outcome);
         }
         if self.arguments.json {
             say(json(&summary));
@@ -318,6 +338,28 @@ impl<'a> Run<'a> {
             self.print(&summary, outcome, recovery.as_ref());
         }
         Ok(complete)
+    }
+
+    /// What a user should know about a run that went well.
+    fn warn(&self, outcome: &Outcome) {
+        if self.solver.initial == Initial::Nndsvd {
+            complain(
+                "note: multiplicative updates keep the zeros of --init nndsvd; --init nndsvda \
+                 fills them",
+            );
+        }
+        let iterates = outcome.history.iter();
+        let best = iterates.min_by(|a, b| a.outer_error.total_cmp(&b.outer_error));
+        if let Some(best) = best
+            && self.full.is_none()
+            && outcome.outer_error > MUCH_WORSE * best.outer_error
+        {
+            complain(format!(
+                "note: the outer error of the last iterate is {:.3e}, that of iteration {} was \
+                 {:.3e}; --select best keeps it",
+                outcome.outer_error, best.iteration, best.outer_error
+            ));
+        }
     }
 
     /// The labels for W.csv and H.csv, if those are asked for.

@@ -13,6 +13,7 @@ use parking_lot::Mutex;
 use super::Run;
 use crate::cli::arguments::{LambdaArgument, read_lambda, read_optional};
 use crate::cli::checkpoints::Checkpoints;
+use crate::cli::progress::Watch;
 
 impl Run<'_> {
     /// All stages; an interruption in any of them goes on from the tuned run's last
@@ -49,7 +50,6 @@ impl Run<'_> {
                     *last = Some(state.clone());
                     checkpoints.iterated(record, state)
                 }));
-                observers.extend(self.progress());
             } else {
                 observers.push(Box::new(move |_: &Record, _: &State| {
                     let (checkpoints, last) = &mut *story.lock();
@@ -62,6 +62,11 @@ impl Run<'_> {
                     Signal::Stop
                 }));
             }
+            let resumed = checkpoint.filter(|_| stage == Stage::Tuned);
+            let done = resumed.map_or(0, Checkpoint::iteration);
+            let (name, of) = (activity(stage), practical.longest(stage));
+            let watch = Watch::new(&self.progress, name, of, done);
+            observers.push(Box::new(watch));
             observers
         };
         let result = practical.watched(&self.problem, full, checkpoint, &mut observers);
@@ -77,5 +82,15 @@ impl Run<'_> {
             Err(error @ (Error::NotFinite { .. } | Error::Stopped { .. })) => (Err(error), None),
             Err(error) => return Err(error),
         })
+    }
+}
+
+/// A stage while it is at work.
+fn activity(stage: Stage) -> &'static str {
+    match stage {
+        Stage::Plain => "plain updates",
+        Stage::Tuned => "tuning λ",
+        Stage::SolvedAgain => "solving again with the final λ",
+        Stage::Refit => "refitting on all entries",
     }
 }

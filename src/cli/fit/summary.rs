@@ -66,12 +66,15 @@ impl Run<'_> {
         }
         line("divergence", format!("{:.6e}", summary.divergence));
         line("objective", format!("{:.6e}", summary.objective));
+        let of_paper = summary.paper_relative_error;
+        let relative = if summary.relative_error.is_nan() {
+            "not defined: X is constant, and one number fits it".into()
+        } else {
+            format!("{:.4e} of a constant fit", summary.relative_error)
+        };
         line(
             "relative error",
-            format!(
-                "{:.4e} of a constant fit ({:.4e} in the paper's definition)",
-                summary.relative_error, summary.paper_relative_error
-            ),
+            format!("{relative} ({of_paper:.4e} in the paper's definition)"),
         );
         let (of_w, of_h) = (summary.sparsity_w, summary.sparsity_h);
         line("sparsity", format!("W {of_w:.1} %, H {of_h:.1} %"));

@@ -25,6 +25,7 @@ use super::arguments::{
 use super::data::DataArguments;
 use super::output::{check_new_file, json, say};
 use super::penalties::{Penalize, penalty_names};
+use super::progress::Progress;
 
 /// Arguments of `gradcheck`.
 #[derive(Debug, Args)]
@@ -163,10 +164,17 @@ impl GradcheckArguments {
         }
         let precision: Precision = self.table.dtype.into();
         let device = Device::by_name(&self.table.device)?;
-        let checked = cases()
+        let progress = Progress::new(self.json);
+        let wanted: Vec<Case> = cases()
             .into_iter()
             .filter(|case| self.wants(case))
-            .map(|case| {
+            .collect();
+        progress.steps("checking", wanted.len(), 0);
+        let checked = wanted
+            .into_iter()
+            .enumerate()
+            .map(|(done, case)| {
+                progress.at(done, || format!("β = {}, {}", case.beta, case.penalty));
                 let report = case.run(precision, &device)?;
                 let consistent = report.is_consistent();
                 Ok(CheckedCase {
@@ -176,6 +184,7 @@ impl GradcheckArguments {
                 })
             })
             .collect::<Result<Vec<_>>>()?;
+        progress.clear();
         if checked.is_empty() {
             return Err(Error::UnknownName {
                 kind: "built-in case",
