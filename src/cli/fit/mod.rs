@@ -12,7 +12,7 @@ use altbi::metrics::recovery;
 use altbi::report::{Choice, HeldOutShare, Labels, RunFolder, RunRecords, Summary, shell_quoted};
 use altbi::{
     AltBiConfig, Checkpoint, CheckpointFault, Error, GivenFactors, Initial, Outcome, Problem,
-    Result, Solver, StopReason,
+    Result, Selection, Solver, StopReason,
 };
 use clap::Args;
 
@@ -351,7 +351,7 @@ impl<'a> Run<'a> {
         let iterates = outcome.history.iter();
         let best = iterates.min_by(|a, b| a.outer_error.total_cmp(&b.outer_error));
         if let Some(best) = best
-            && self.full.is_none()
+            && self.solver.select == Selection::Last
             && outcome.outer_error > MUCH_WORSE * best.outer_error
         {
             complain(format!(
