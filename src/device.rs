@@ -58,6 +58,11 @@ impl Device {
         }
     }
 
+    /// Whether its tensors lie in this process's memory, where a data term can read them.
+    pub(crate) fn is_host(&self) -> bool {
+        self.0 == Self::default().0
+    }
+
     /// A tensor off the tape from host values in row order.
     ///
     /// # Shapes

@@ -10,6 +10,7 @@
 //! | [`hypergradient`] | dE/dλ through the bunch, in five ways |
 //! | [`joint`](mod@joint) | bunches over one factor or both, with any number of tuned penalties |
 //! | [`bunch`] | T updates of W as a function of (w⁽⁰⁾, λ) |
+//! | [`term`](mod@term) | everything that touches X, fused and on the tape |
 //! | [`update`] | the multiplicative update, and its hand-written derivatives |
 //! | [`divergence`], [`penalty`], [`criterion`] | the pluggable parts |
 //! | [`lambda`] | what each λ belongs to, where it starts and how it steps |
@@ -48,6 +49,7 @@ pub mod problem;
 pub mod report;
 pub mod solver;
 pub mod split;
+pub mod term;
 pub mod tuner;
 pub mod update;
 

@@ -103,6 +103,9 @@ impl Precision {
     }
 }
 
+/// The part of its terms below which a hypergradient counts as rounding.
+pub(crate) const CANCELLATION: f64 = 1e-6;
+
 /// A tensor kept at or above a floor, with the places where the floor binds.
 ///
 /// Burn's `clamp_min` has zero gradient where it binds. Hand-written tangents

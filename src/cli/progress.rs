@@ -158,7 +158,7 @@ impl Observer for Watch {
                 lambda_median,
                 ..
             } = record;
-            format!("divergence {divergence:.6e}, median λ {lambda_median:.3e}")
+            format!("D = {divergence:.4e}, λ {lambda_median:.1e}")
         });
         Signal::Continue
     }

@@ -9,7 +9,7 @@ use crate::bunch::Bunch;
 use crate::error::{Error, Result};
 use crate::factors::{Factors, Side};
 use crate::hypergradient::{Forward, Mode};
-use crate::numerics::{Precision, to_host};
+use crate::numerics::{CANCELLATION, Precision, to_host};
 use crate::problem::{Problem, ToMatrix};
 
 /// The largest relative difference between the engines that a run accepts. Autodiff
@@ -78,29 +78,27 @@ fn largest_difference(
     Ok(largest.difference)
 }
 
-/// The part of its terms below which a hypergradient counts as rounding.
-const CANCELLATION: f64 = 1e-6;
-
-struct Largest {
+pub(super) struct Largest {
     tolerance: f64,
-    difference: f64,
+    pub(super) difference: f64,
 }
 
 impl Largest {
-    fn new(precision: Precision) -> Self {
+    pub(super) fn new(precision: Precision) -> Self {
         Self {
             tolerance: tolerance(precision),
             difference: 0.0,
         }
     }
 
-    fn compare(
+    pub(super) fn compare(
         &mut self,
         quantity: &'static str,
-        found: &Array2<f64>,
-        expected: &Array2<f64>,
+        found: &impl ToMatrix,
+        expected: &impl ToMatrix,
         least_scale: f64,
     ) -> Result<()> {
+        let (found, expected) = (&found.to_matrix()?, &expected.to_matrix()?);
         let largest =
             |values: ArrayView2<f64>| values.iter().fold(0.0, |a, b| f64::max(a, b.abs()));
         let scale = f64::max(largest(expected.view()), least_scale);

@@ -6,15 +6,15 @@ use pulp::Simd;
 use super::lanes::{Lanes, Real};
 
 /// The two parts of the derivative at an entry, and their change along ẏ.
-pub(super) struct Parts<T: Real, S: Simd> {
-    pub(super) positive: Lanes<T, S>,
-    pub(super) negative: Lanes<T, S>,
-    pub(super) positive_dot: Lanes<T, S>,
-    pub(super) negative_dot: Lanes<T, S>,
+pub(crate) struct Parts<T: Real, S: Simd> {
+    pub(crate) positive: Lanes<T, S>,
+    pub(crate) negative: Lanes<T, S>,
+    pub(crate) positive_dot: Lanes<T, S>,
+    pub(crate) negative_dot: Lanes<T, S>,
 }
 
 /// A divergence that the fused engine knows.
-pub(super) trait Entry: Copy + Send + Sync {
+pub(crate) trait Entry: Copy + Send + Sync {
     /// Whether ∇⁺ depends on y; where it does not, it is 1.
     const POSITIVE_VARIES: bool;
     /// Whether ∇⁻ depends on y.
@@ -47,7 +47,7 @@ fn positive<T: Real, S: Simd>(x: Lanes<T, S>) -> Lanes<T, S> {
 
 /// β = 2.
 #[derive(Clone, Copy)]
-pub(super) struct Frobenius;
+pub(crate) struct Frobenius;
 
 impl Entry for Frobenius {
     const POSITIVE_VARIES: bool = true;
@@ -87,7 +87,7 @@ impl Entry for Frobenius {
 
 /// β = 1.
 #[derive(Clone, Copy)]
-pub(super) struct KullbackLeibler;
+pub(crate) struct KullbackLeibler;
 
 impl Entry for KullbackLeibler {
     const POSITIVE_VARIES: bool = false;
@@ -133,7 +133,7 @@ impl Entry for KullbackLeibler {
 
 /// β = 0.
 #[derive(Clone, Copy)]
-pub(super) struct ItakuraSaito;
+pub(crate) struct ItakuraSaito;
 
 impl Entry for ItakuraSaito {
     const POSITIVE_VARIES: bool = true;
@@ -180,8 +180,8 @@ impl Entry for ItakuraSaito {
 
 /// Any other β.
 #[derive(Clone, Copy)]
-pub(super) struct General {
-    pub(super) beta: f64,
+pub(crate) struct General {
+    pub(crate) beta: f64,
 }
 
 impl Entry for General {

@@ -50,7 +50,7 @@ impl<T: Real, S: Simd> Lanes<T, S> {
 
     /// ln v for a positive normal v.
     #[inline(always)]
-    pub(super) fn ln(self) -> Self {
+    pub(crate) fn ln(self) -> Self {
         Self::ln_each([self])[0]
     }
 
@@ -59,7 +59,7 @@ impl<T: Real, S: Simd> Lanes<T, S> {
     /// `ln(2^k f) = k ln 2 + 2 atanh(s)` with `s = (f − 1)/(f + 1)`. There is one
     /// division for all: `1/a = b/(ab)`.
     #[inline(always)]
-    pub(super) fn ln_each<const J: usize>(numbers: [Self; J]) -> [Self; J] {
+    pub(crate) fn ln_each<const J: usize>(numbers: [Self; J]) -> [Self; J] {
         let mut exponents = numbers;
         let mut fractions = numbers;
         let one = numbers[0].constant(1.0);
@@ -98,7 +98,7 @@ impl<T: Real, S: Simd> Lanes<T, S> {
     ///
     /// `e^v = 2^k e^f` with `abs(f) ≤ ½ ln 2`, by Taylor's series.
     #[inline(always)]
-    pub(super) fn exp(self) -> Self {
+    pub(crate) fn exp(self) -> Self {
         let (limit, rounder, terms) = match T::PRECISION {
             Precision::F64 => (708.0, 6_755_399_441_055_744.0, 14),
             Precision::F32 => (87.0, 12_582_912.0, 8),
@@ -122,7 +122,7 @@ impl<T: Real, S: Simd> Lanes<T, S> {
 
     /// `v^exponent` for a positive v.
     #[inline(always)]
-    pub(super) fn power(self, exponent: f64) -> Self {
+    pub(crate) fn power(self, exponent: f64) -> Self {
         (self.ln() * self.constant(exponent)).exp()
     }
 }

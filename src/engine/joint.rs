@@ -8,7 +8,7 @@ use super::{Engine, Errors, FusedCriterion};
 use crate::error::Result;
 use crate::factors::{Factors, Side};
 use crate::hypergradient::Mode;
-use crate::joint::{JointBunch, Pair, Span};
+use crate::joint::{Data, JointBunch, Pair, Span};
 use crate::lambda::{Layout, Units};
 use crate::numerics::to_host;
 use crate::problem::Problem;
@@ -35,7 +35,7 @@ impl Joint {
         }
     }
 
-    fn pair(problem: &Problem, factors: &Factors) -> Pair {
+    pub(super) fn pair(problem: &Problem, factors: &Factors) -> Pair {
         Pair {
             w: problem.state(&factors.w),
             h: problem.state(&factors.h).transpose(),
@@ -55,6 +55,23 @@ impl Joint {
         }
     }
 
+    /// The same of another bunch, in the shapes of its weights.
+    pub(super) fn scales_of(
+        &self,
+        bunch: &JointBunch,
+        pair: &Pair,
+        weights: &[Array2<f64>],
+    ) -> Vec<Array2<f64>> {
+        let shapes: Vec<[usize; 2]> = weights.iter().map(|of| of.dim().into()).collect();
+        match self.units {
+            Units::Absolute => shapes.into_iter().map(Array2::ones).collect(),
+            Units::Relative => {
+                let scales = bunch.natural_scales(pair, &shapes);
+                scales.iter().map(host).collect()
+            }
+        }
+    }
+
     /// The weights of each group in absolute units.
     fn weights(
         &self,
@@ -69,26 +86,14 @@ impl Joint {
         parts.iter().map(|part| problem.state(part)).collect()
     }
 
-    /// E, D, and D of each row. Entries are compared once, where E is a sum over entries.
+    /// E, D, and D of each row.
     fn errors_at(&self, pair: &Pair) -> (Errors, Vec<f64>) {
-        let rule = &self.bunch.of_w;
-        let y = rule.reconstruct(&pair.w, &pair.h.clone().transpose());
-        let observed = &self.bunch.rows;
-        let values = rule.divergence.value(&observed.x, &y);
-        let weighted = |weights: Option<&Tensor<2>>| {
-            let values = values.clone();
-            let values = match weights {
-                Some(weights) => values * weights.clone(),
-                None => values,
-            };
-            to_host(&values.sum_dim(1))
-        };
-        let divergences = weighted(observed.mask.as_ref());
+        let bunch = &self.bunch;
+        let divergences = to_host(&bunch.data.divergences(&bunch.of_w, pair));
         let divergence = divergences.iter().sum();
-        let outer_error = match self.bunch.criterion.fused() {
+        let outer_error = match bunch.criterion.fused() {
             Some(FusedCriterion::Training) => divergence,
-            Some(FusedCriterion::HeldOut) => weighted(observed.held_out.as_ref()).iter().sum(),
-            None => self.bunch.outer_error(pair),
+            _ => bunch.outer_error(pair),
         };
         let errors = Errors {
             outer_error,
@@ -99,6 +104,20 @@ impl Joint {
 }
 
 impl Engine for Joint {
+    fn data(&self) -> Option<&Data> {
+        Some(&self.bunch.data)
+    }
+
+    fn sampled_agreement(
+        &self,
+        problem: &Problem,
+        factors: &Factors,
+        lambda: &Array2<f64>,
+        tuned: bool,
+    ) -> Option<Result<Option<f64>>> {
+        Some(self.agreement(problem, factors, lambda, tuned))
+    }
+
     fn update_other(&mut self, problem: &Problem, factors: &mut Factors) {
         let Span::One(side) = self.bunch.span else {
             return;

@@ -11,9 +11,9 @@ use pulp::Simd;
 pub(crate) use super::real::Real;
 
 /// One number for each row of a block, with operators.
-pub(super) struct Lanes<T: Real, S: Simd> {
+pub(crate) struct Lanes<T: Real, S: Simd> {
     simd: S,
-    pub(super) value: T::Vector<S>,
+    pub(crate) value: T::Vector<S>,
 }
 
 impl<T: Real, S: Simd> Clone for Lanes<T, S> {
@@ -27,28 +27,28 @@ impl<T: Real, S: Simd> Copy for Lanes<T, S> {}
 
 impl<T: Real, S: Simd> Lanes<T, S> {
     #[inline(always)]
-    pub(super) fn new(simd: S, value: T::Vector<S>) -> Self {
+    pub(crate) fn new(simd: S, value: T::Vector<S>) -> Self {
         Self { simd, value }
     }
 
     #[inline(always)]
-    pub(super) fn splat(simd: S, value: T) -> Self {
+    pub(crate) fn splat(simd: S, value: T) -> Self {
         Self::new(simd, T::splat(simd, value))
     }
 
     /// The same constant in every row.
     #[inline(always)]
-    pub(super) fn constant(self, value: f64) -> Self {
+    pub(crate) fn constant(self, value: f64) -> Self {
         Self::splat(self.simd, T::from_f64(value))
     }
 
     #[inline(always)]
-    pub(super) fn zero(simd: S) -> Self {
+    pub(crate) fn zero(simd: S) -> Self {
         Self::splat(simd, T::from_f64(0.0))
     }
 
     #[inline(always)]
-    pub(super) fn mul_add(self, b: Self, c: Self) -> Self {
+    pub(crate) fn mul_add(self, b: Self, c: Self) -> Self {
         Self::new(
             self.simd,
             T::mul_add(self.simd, self.value, b.value, c.value),
@@ -56,17 +56,17 @@ impl<T: Real, S: Simd> Lanes<T, S> {
     }
 
     #[inline(always)]
-    pub(super) fn max(self, other: Self) -> Self {
+    pub(crate) fn max(self, other: Self) -> Self {
         Self::new(self.simd, T::max(self.simd, self.value, other.value))
     }
 
     #[inline(always)]
-    pub(super) fn sqrt(self) -> Self {
+    pub(crate) fn sqrt(self) -> Self {
         Self::new(self.simd, T::sqrt(self.simd, self.value))
     }
 
     #[inline(always)]
-    pub(super) fn recip(self) -> Self {
+    pub(crate) fn recip(self) -> Self {
         self.constant(1.0) / self
     }
 
@@ -75,7 +75,7 @@ impl<T: Real, S: Simd> Lanes<T, S> {
     /// A guess g has the error e = 1 − v g, at most 0.051; `g (1 + e)(1 + e²)` has
     /// e⁴, and from there `g (1 + e + e²)` has e³: below the rounding.
     #[inline(always)]
-    pub(super) fn recip_by_products(self) -> Self {
+    pub(crate) fn recip_by_products(self) -> Self {
         let guess = Self::new(self.simd, T::about_inverse(self.simd, self.value));
         let e = self.error_of_inverse(guess);
         let better = guess.mul_add(e, guess);
@@ -94,14 +94,14 @@ impl<T: Real, S: Simd> Lanes<T, S> {
 
     /// `yes` where `self < bound`, else `no`.
     #[inline(always)]
-    pub(super) fn where_less(self, bound: Self, yes: Self, no: Self) -> Self {
+    pub(crate) fn where_less(self, bound: Self, yes: Self, no: Self) -> Self {
         let value = T::where_less(self.simd, self.value, bound.value, yes.value, no.value);
         Self::new(self.simd, value)
     }
 
     /// `(c k, f)`: see [`Real::split_exponent`].
     #[inline(always)]
-    pub(super) fn split_exponent(self) -> (Self, Self) {
+    pub(crate) fn split_exponent(self) -> (Self, Self) {
         let (exponent, fraction) = T::split_exponent(self.simd, self.value);
         (
             Self::new(self.simd, exponent),
@@ -110,7 +110,7 @@ impl<T: Real, S: Simd> Lanes<T, S> {
     }
 
     #[inline(always)]
-    pub(super) fn two_to_the(self) -> Self {
+    pub(crate) fn two_to_the(self) -> Self {
         Self::new(self.simd, T::two_to_the(self.simd, self.value))
     }
 }

@@ -38,6 +38,7 @@ mod matrix;
 mod pass;
 mod plan;
 mod real;
+mod sample;
 mod scratch;
 mod step;
 mod term;
@@ -47,6 +48,9 @@ use std::fmt;
 use ndarray::Array2;
 use serde::{Deserialize, Serialize};
 
+pub(crate) use self::entry::{Entry, Frobenius, General, ItakuraSaito, KullbackLeibler};
+pub(crate) use self::lanes::{Lanes, Real};
+pub(crate) use self::scratch::{Aligned, MOST_LANES};
 pub(crate) use agreement::agreement;
 pub use agreement::{COMPARED_UPDATES, tolerance};
 pub(crate) use autodiff::Autodiff;
@@ -54,10 +58,12 @@ pub use bunch::FusedBunch;
 pub(crate) use iterate::FusedEngine;
 pub(crate) use joint::Joint;
 pub(crate) use plan::Plan;
+pub use sample::COMPARED_ENTRIES;
 pub use term::FusedPenalty;
 
 use crate::error::Result;
 use crate::factors::Factors;
+use crate::joint::Data;
 use crate::problem::Problem;
 
 /// Which engine a run uses.
@@ -153,6 +159,23 @@ pub(crate) trait Engine {
         lambda: &Array2<f64>,
         gradient: Option<&mut Array2<f64>>,
     ) -> Result<Errors>;
+
+    /// The data of its bunches, where others can be made on it.
+    fn data(&self) -> Option<&Data> {
+        None
+    }
+
+    /// How far it is from Burn's tape on a sample of the data, where it compares itself.
+    fn sampled_agreement(
+        &self,
+        problem: &Problem,
+        factors: &Factors,
+        lambda: &Array2<f64>,
+        tuned: bool,
+    ) -> Option<Result<Option<f64>>> {
+        let _ = (problem, factors, lambda, tuned);
+        None
+    }
 
     /// Sets T of the bunches that follow.
     fn set_length(&mut self, length: usize);

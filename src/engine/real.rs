@@ -6,7 +6,7 @@ use pulp::bytemuck::{Pod, cast};
 use crate::numerics::Precision;
 
 /// `f64` or `f32`, with its vectors.
-pub(crate) trait Real: Pod + PartialOrd + Send + Sync {
+pub(crate) trait Real: Pod + PartialOrd + std::fmt::Debug + Send + Sync {
     /// A vector of a processor.
     type Vector<S: Simd>: Pod + Send + Sync;
     /// The name of the type elsewhere.

@@ -9,13 +9,13 @@ const LINE: usize = 64;
 
 /// A buffer that begins at a cache line.
 #[derive(Debug)]
-pub(super) struct Aligned<T> {
+pub(crate) struct Aligned<T> {
     values: Vec<T>,
     start: usize,
 }
 
 impl<T: Real> Aligned<T> {
-    pub(super) fn new(length: usize) -> Self {
+    pub(crate) fn new(length: usize) -> Self {
         let values = vec![T::from_f64(0.0); length + LINE / size_of::<T>()];
         let start = values.as_ptr().align_offset(LINE);
         // align_offset may refuse to answer; then the start does not matter.
@@ -24,18 +24,18 @@ impl<T: Real> Aligned<T> {
     }
 
     #[inline(always)]
-    pub(super) fn get(&self, length: usize) -> &[T] {
+    pub(crate) fn get(&self, length: usize) -> &[T] {
         &self.values[self.start..self.start + length]
     }
 
     #[inline(always)]
-    pub(super) fn get_mut(&mut self, length: usize) -> &mut [T] {
+    pub(crate) fn get_mut(&mut self, length: usize) -> &mut [T] {
         &mut self.values[self.start..self.start + length]
     }
 }
 
 /// The most lanes that a vector has: 512 bits of `f32`.
-pub(super) const MOST_LANES: usize = LINE / size_of::<f32>();
+pub(crate) const MOST_LANES: usize = LINE / size_of::<f32>();
 
 /// Columns that are packed at a time where they are not all packed beforehand: a
 /// block's part of them stays in the first cache.

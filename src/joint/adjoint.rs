@@ -6,12 +6,10 @@
 
 use burn::tensor::Tensor;
 
-use super::bunch::unused;
 use super::scale::summed_to;
 use super::{JointBunch, JointHypergradient, Pair};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::factors::Side;
-use crate::numerics::{Floored, Precision};
 use crate::update::{Multiplier, Rule};
 
 const MODE: &str = "adjoint";
@@ -23,11 +21,13 @@ pub(super) fn gradients(
 ) -> Result<JointHypergradient> {
     let bound = bunch.bind(lambda);
     let mut states = vec![pair.clone()];
+    let mut kept = Vec::with_capacity(bunch.length);
     for t in 0..bunch.length {
-        states.push(bunch.step(&bound, &states[t]));
+        let (next, of_step) = bunch.step_and_keep(&bound, &states[t]);
+        states.push(next);
+        kept.push(of_step);
     }
     let end = states[bunch.length].clone();
-    let unused = unused(&pair.w);
     let both = bunch.span.covers(Side::W) && bunch.span.covers(Side::H);
     let (mut alpha, mut eta) = outer_gradient(MODE, bunch, &end)?;
     let mut gradients: Vec<Tensor<2>> = lambda.iter().map(Tensor::zeros_like).collect();
@@ -35,13 +35,11 @@ pub(super) fn gradients(
     for t in (0..bunch.length).rev() {
         let (before, after) = (&states[t], &states[t + 1]);
         if bunch.span.covers(Side::W) {
-            let other = after.h.clone().transpose();
-            let bars = bound.of_w.update_cotangent(
+            let bars = bunch.data.update_cotangent(
                 MODE,
-                &bunch.rows,
-                &before.w,
-                &other,
-                &unused,
+                &bound.of_w,
+                Side::W,
+                ([&before.w, &after.h], kept[t][0].as_ref()),
                 Multiplier {
                     alpha: &alpha,
                     other_moves: both,
@@ -49,18 +47,16 @@ pub(super) fn gradients(
             )?;
             alpha = bars.factor;
             if let Some(share) = bars.other {
-                eta = eta + share.transpose();
+                eta = eta + share;
             }
             collect(&bound.of_w, bars.weights, &mut gradients[..tuned_on_w]);
         }
         if bunch.span.covers(Side::H) {
-            let other = before.w.clone().transpose();
-            let bars = bound.of_h.update_cotangent(
+            let bars = bunch.data.update_cotangent(
                 MODE,
-                &bunch.columns,
-                &before.h,
-                &other,
-                &unused,
+                &bound.of_h,
+                Side::H,
+                ([&before.h, &before.w], kept[t][1].as_ref()),
                 Multiplier {
                     alpha: &eta,
                     other_moves: both,
@@ -68,7 +64,7 @@ pub(super) fn gradients(
             )?;
             eta = bars.factor;
             if let Some(share) = bars.other {
-                alpha = alpha + share.transpose();
+                alpha = alpha + share;
             }
             collect(&bound.of_h, bars.weights, &mut gradients[tuned_on_w..]);
         }
@@ -96,19 +92,8 @@ pub(super) fn outer_gradient(
     bunch: &JointBunch,
     pair: &Pair,
 ) -> Result<(Tensor<2>, Tensor<2>)> {
-    let divergence = bunch.of_w.divergence.as_ref();
-    let product = pair.w.clone().matmul(pair.h.clone().transpose());
-    let y = Floored::new(product, divergence.floor(Precision::of(&pair.w)));
-    let derivative = bunch
-        .criterion
-        .derivative(divergence, &bunch.rows, &y.value);
-    let derivative = derivative.ok_or_else(|| Error::ModeUnsupported {
-        mode,
-        reason: format!("criterion '{}' has no derivative", bunch.criterion.name()),
-    })?;
-    let derivative = y.silence(derivative);
-    Ok((
-        derivative.clone().matmul(pair.h.clone()),
-        derivative.transpose().matmul(pair.w.clone()),
-    ))
+    let criterion = bunch.criterion.as_ref();
+    bunch
+        .data
+        .outer_gradient(mode, &bunch.of_w, criterion, pair)
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use burn::tensor::Tensor;
 
+use super::data::Data;
 use super::{adjoint, differences, forward, reverse};
 use crate::bunch::check_length;
 use crate::criterion::Criterion;
@@ -12,7 +13,8 @@ use crate::factors::Side;
 use crate::hypergradient::{Fault, Mode};
 use crate::numerics::to_host;
 use crate::penalty::Weight;
-use crate::problem::{Observed, Problem};
+use crate::problem::Problem;
+use crate::term::{self, Kept};
 use crate::update::Rule;
 
 /// Which factors a bunch updates.
@@ -68,9 +70,7 @@ pub struct JointBunch {
     /// The update of Hᵀ.
     pub of_h: Rule,
     /// X and its weights.
-    pub rows: Observed,
-    /// Xᵀ and its weights.
-    pub columns: Observed,
+    pub(crate) data: Data,
     /// E.
     pub criterion: Arc<dyn Criterion>,
     /// Which factors are updated.
@@ -101,6 +101,48 @@ impl JointBunch {
         span: Span,
         length: usize,
     ) -> Result<Self> {
+        let data = Data::tensors(problem);
+        Self::with_data(problem, [of_w, of_h], criterion, span, length, data)
+    }
+
+    /// The same on a data term, where the parts can be fused: a β-divergence, an outer error
+    /// over entries of X, and tensors in this process's memory.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new); [`Error::EngineUnsupported`] with what cannot be fused.
+    pub fn fused(
+        problem: &Problem,
+        of_w: Rule,
+        of_h: Rule,
+        criterion: Arc<dyn Criterion>,
+        span: Span,
+        length: usize,
+    ) -> Result<Self> {
+        let refused = |reason: String| Error::EngineUnsupported { reason };
+        let beta = of_w.divergence.fused();
+        let beta =
+            beta.ok_or_else(|| refused(format!("divergence '{}'", of_w.divergence.name())))?;
+        if criterion.fused().is_none() {
+            return Err(refused(format!("criterion '{}'", criterion.name())));
+        }
+        if !problem.device().is_host() {
+            return Err(refused("another device than ndarray".into()));
+        }
+        let floor = of_w.divergence.floor(problem.precision());
+        // What it cannot measure is refused before it is packed.
+        problem.check_domain(of_w.divergence.as_ref())?;
+        let data = Data::Fused(term::dense(problem, beta, floor), criterion.entries());
+        Self::with_data(problem, [of_w, of_h], criterion, span, length, data)
+    }
+
+    pub(crate) fn with_data(
+        problem: &Problem,
+        [of_w, of_h]: [Rule; 2],
+        criterion: Arc<dyn Criterion>,
+        span: Span,
+        length: usize,
+        data: Data,
+    ) -> Result<Self> {
         check_length(length)?;
         problem.check_domain(of_w.divergence.as_ref())?;
         criterion.check(problem)?;
@@ -116,8 +158,7 @@ impl JointBunch {
         Ok(Self {
             of_w,
             of_h,
-            rows: problem.rows().clone(),
-            columns: problem.columns().clone(),
+            data,
             criterion,
             span,
             length,
@@ -151,16 +192,30 @@ impl JointBunch {
     /// One step: an update of each factor in the span, H first.
     pub(super) fn step(&self, bound: &Bound, pair: &Pair) -> Pair {
         let mut next = pair.clone();
-        let unused = unused(&pair.w);
         if self.span.covers(Side::H) {
-            let other = next.w.clone().transpose();
-            next.h = bound.of_h.update(&self.columns, &next.h, &other, &unused);
+            next.h = self.data.update(&bound.of_h, Side::H, &next.h, &next.w);
         }
         if self.span.covers(Side::W) {
-            let other = next.h.clone().transpose();
-            next.w = bound.of_w.update(&self.rows, &next.w, &other, &unused);
+            next.w = self.data.update(&bound.of_w, Side::W, &next.w, &next.h);
         }
         next
+    }
+
+    /// The same, with what the way back through the updates of W and H needs.
+    pub(super) fn step_and_keep(&self, bound: &Bound, pair: &Pair) -> (Pair, [Option<Kept>; 2]) {
+        let mut next = pair.clone();
+        let mut kept = [None, None];
+        if self.span.covers(Side::H) {
+            (next.h, kept[1]) = self
+                .data
+                .update_and_keep(&bound.of_h, Side::H, &next.h, &next.w);
+        }
+        if self.span.covers(Side::W) {
+            (next.w, kept[0]) = self
+                .data
+                .update_and_keep(&bound.of_w, Side::W, &next.w, &next.h);
+        }
+        (next, kept)
     }
 
     /// The state after T steps.
@@ -171,9 +226,8 @@ impl JointBunch {
 
     /// `E_i` of each row, n×1.
     pub fn outer_errors(&self, pair: &Pair) -> Tensor<2> {
-        let y = self.of_w.reconstruct(&pair.w, &pair.h.clone().transpose());
-        let divergence = self.of_w.divergence.as_ref();
-        self.criterion.value(divergence, &self.rows, &y)
+        self.data
+            .outer_errors(&self.of_w, self.criterion.as_ref(), pair)
     }
 
     /// E.
@@ -214,7 +268,7 @@ impl JointBunch {
     }
 
     fn check(&self, pair: &Pair, lambda: &[Tensor<2>]) -> Result<()> {
-        let [n, m] = self.rows.x.dims();
+        let [n, m] = self.data.shape();
         let [_, rank] = pair.w.dims();
         let shape = |what, expected, found| Error::Shape {
             what,
@@ -247,8 +301,7 @@ impl JointBunch {
         Self {
             of_w: lift(&self.of_w),
             of_h: lift(&self.of_h),
-            rows: self.rows.on_tape(),
-            columns: self.columns.on_tape(),
+            data: self.data.on_tape(),
             ..self.clone()
         }
     }

@@ -23,7 +23,7 @@ pub(crate) fn gradients(
     let bound = bunch.bind(lambda);
     let end = bunch.run(pair, lambda);
     let (of_w, of_h) = match fault {
-        Fault::PrintedOuterGradient => printed_outer_gradient(bunch, &end),
+        Fault::PrintedOuterGradient => printed_outer_gradient(bunch, &end)?,
         Fault::None | Fault::FlippedSign => outer_gradient(MODE, bunch, &end)?,
     };
     let mut gradients = Vec::with_capacity(lambda.len());
@@ -87,7 +87,7 @@ fn tangent(
                 weights: weights(&bound.of_h, tuned_on_w, sign),
             };
             let other = here.w.clone().transpose();
-            let columns = &bunch.columns;
+            let columns = bunch.data.observed(MODE, Side::H)?;
             (here.h, dot.h) = bound
                 .of_h
                 .update_with_tangent(MODE, columns, &here.h, &other, &unused, &moves)?;
@@ -99,7 +99,7 @@ fn tangent(
                 weights: weights(&bound.of_w, 0, sign),
             };
             let other = here.h.clone().transpose();
-            let rows = &bunch.rows;
+            let rows = bunch.data.observed(MODE, Side::W)?;
             (here.w, dot.w) = bound
                 .of_w
                 .update_with_tangent(MODE, rows, &here.w, &other, &unused, &moves)?;
@@ -109,12 +109,13 @@ fn tangent(
 }
 
 /// The paper's printed `−(∇⁺ + ∇⁻)` in place of the derivative.
-fn printed_outer_gradient(bunch: &JointBunch, pair: &Pair) -> (Tensor<2>, Tensor<2>) {
+fn printed_outer_gradient(bunch: &JointBunch, pair: &Pair) -> Result<(Tensor<2>, Tensor<2>)> {
     let y = bunch.of_w.reconstruct(&pair.w, &pair.h.clone().transpose());
-    let split = bunch.of_w.divergence.split(&bunch.rows.x, &y);
+    let x = &bunch.data.observed(MODE, Side::W)?.x;
+    let split = bunch.of_w.divergence.split(x, &y);
     let printed = -(split.positive + split.negative).expand(y.dims());
-    (
+    Ok((
         printed.clone().matmul(pair.h.clone()),
         printed.transpose().matmul(pair.w.clone()),
-    )
+    ))
 }

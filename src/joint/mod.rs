@@ -49,10 +49,12 @@
 
 mod adjoint;
 mod bunch;
+mod data;
 mod differences;
 mod forward;
 mod reverse;
 mod scale;
 
+pub(crate) use self::data::Data;
 pub use bunch::{JointBunch, JointHypergradient, Pair, Span};
 pub(crate) use forward::gradients as forward_gradients;

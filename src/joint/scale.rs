@@ -3,9 +3,9 @@
 use burn::tensor::Tensor;
 
 use super::{JointBunch, Pair};
+use crate::factors::Side;
 use crate::numerics::{Precision, to_host};
 use crate::penalty::Weight;
-use crate::problem::Observed;
 use crate::update::Rule;
 
 /// The sum of a matrix over the entries that a weight of this shape belongs to.
@@ -28,23 +28,33 @@ impl JointBunch {
         let (of_w, _) = self.tuned();
         let (shapes_w, shapes_h) = shapes.split_at(of_w);
         let (w, h) = (&pair.w, &pair.h);
-        let mut scales = scales(&self.of_w, &self.rows, w, h, shapes_w);
-        scales.extend(self::scales(&self.of_h, &self.columns, h, w, shapes_h));
+        let mut scales = self.scales(&self.of_w, Side::W, w, h, shapes_w);
+        scales.extend(self.scales(&self.of_h, Side::H, h, w, shapes_h));
         scales
+    }
+
+    fn scales(
+        &self,
+        rule: &Rule,
+        side: Side,
+        factor: &Tensor<2>,
+        other: &Tensor<2>,
+        shapes: &[[usize; 2]],
+    ) -> Vec<Tensor<2>> {
+        if shapes.is_empty() {
+            return Vec::new();
+        }
+        let fit = self.data.fit_denominator(rule, side, factor, other);
+        scales(rule, &fit, factor, shapes)
     }
 }
 
 fn scales(
     rule: &Rule,
-    observed: &Observed,
+    fit: &Tensor<2>,
     factor: &Tensor<2>,
-    other: &Tensor<2>,
     shapes: &[[usize; 2]],
 ) -> Vec<Tensor<2>> {
-    if shapes.is_empty() {
-        return Vec::new();
-    }
-    let fit = rule.fit_denominator(observed, factor, &other.clone().transpose());
     let floor = Precision::of(factor).floor();
     let tuned = rule.terms.iter().filter(|term| term.is_tuned());
     let scales = tuned.zip(shapes).map(|(term, shape)| {
@@ -68,11 +78,24 @@ fn scales(
 }
 
 impl JointBunch {
+    /// The size of a hypergradient below which it counts as rounding: where its terms cancel,
+    /// as at a perfect fit, no two programs agree.
+    pub(crate) fn cancellation(&self, pair: &Pair, lambda: &[Tensor<2>]) -> f64 {
+        let weights = lambda.iter().flat_map(to_host);
+        let largest = weights.fold(f64::MIN_POSITIVE, f64::max);
+        crate::numerics::CANCELLATION * self.terms(pair) / largest
+    }
+
     /// How large the terms are whose sum is E's change: for telling a hypergradient from
     /// rounding.
     pub(super) fn terms(&self, pair: &Pair) -> f64 {
         let y = self.of_w.reconstruct(&pair.w, &pair.h.clone().transpose());
-        let split = self.of_w.divergence.split(&self.rows.x, &y);
+        let x = match self.data.observed("any", Side::W) {
+            Ok(observed) => observed.x.clone(),
+            // (Without tensors of X: as if the fit were perfect.)
+            Err(_) => y.clone(),
+        };
+        let split = self.of_w.divergence.split(&x, &y);
         let terms = (split.positive + split.negative) * y;
         to_host(&terms).iter().sum::<f64>() + self.outer_error(pair)
     }

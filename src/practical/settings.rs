@@ -63,7 +63,6 @@ impl Practical {
     pub(super) fn plain(&self) -> AltBiConfig {
         self.updates(Method::Mu)
             .with_warm_up(0)
-            .with_bunch_over(BunchOver::One)
             .with_scope(Scope::Row)
             .with_units(Units::Absolute)
             .with_normalize(Normalization::None)

@@ -249,6 +249,22 @@ impl Problem {
         Ok(problem.on(self.device.clone()))
     }
 
+    /// Some rows and columns of it.
+    ///
+    /// # Errors
+    /// As [`masked`](Self::masked).
+    pub(crate) fn selected(&self, rows: &[usize], columns: &[usize]) -> Result<Self> {
+        let select = |matrix: &Array2<f64>| {
+            Array2::from_shape_fn((rows.len(), columns.len()), |(i, j)| {
+                matrix[[rows[i], columns[j]]]
+            })
+        };
+        let mask = self.mask.as_ref().map(select);
+        let held_out = self.held_out.as_ref().map(select);
+        let problem = Self::checked(select(&self.x), mask, held_out, self.precision, false)?;
+        Ok(problem.on(self.device.clone()))
+    }
+
     /// The precision of its tensors.
     pub fn precision(&self) -> Precision {
         self.precision

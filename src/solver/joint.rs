@@ -6,9 +6,10 @@ use super::Solver;
 use super::start::PENALIZED_MU_LAMBDA;
 use crate::config::{BunchOver, Method};
 use crate::criterion::weighted_divergence;
-use crate::engine::Joint;
+use crate::engine::{Engine, EngineChoice, EngineUsed, Joint};
 use crate::error::{Error, Result};
 use crate::factors::{Factors, Side};
+use crate::hypergradient::Mode;
 use crate::joint::{JointBunch, Pair, Span};
 use crate::lambda::{Hierarchy, LambdaStart, Layout, Moments, Scope, Units, WeightGroup};
 use crate::numerics::to_host;
@@ -101,16 +102,43 @@ impl Solver {
         }
     }
 
-    pub(super) fn joint(&self, problem: &Problem) -> Result<Joint> {
-        let (of_w, of_h) = self.rules()?;
+    /// The engine of bunches over either factor or both: fused where every part can be.
+    pub(super) fn joint(&self, problem: &Problem) -> Result<(Joint, EngineUsed)> {
         let (criterion, length) = (self.criterion.clone(), self.config.updates_of_w());
-        let bunch = JointBunch::new(problem, of_w, of_h, criterion, self.span()?, length)?;
-        let (units, mode) = (self.config.units, self.config.hypergradient);
-        Ok(Joint::new(bunch, self.layout(problem), units, mode))
+        let (span, mode) = (self.span()?, self.config.hypergradient);
+        let tuned = self.config.method == Method::AltBi;
+        let fused = if tuned && !matches!(mode, Mode::Reverse | Mode::Adjoint) {
+            Err(Error::EngineUnsupported {
+                reason: format!("hypergradients by {mode} mode"),
+            })
+        } else if self.config.engine == EngineChoice::Autodiff {
+            Err(Error::EngineUnsupported {
+                reason: "autodiff was asked for".into(),
+            })
+        } else {
+            let (of_w, of_h) = self.rules()?;
+            JointBunch::fused(problem, of_w, of_h, criterion.clone(), span, length)
+        };
+        let (bunch, used) = match fused {
+            Ok(bunch) => (bunch, EngineUsed::Fused),
+            Err(Error::EngineUnsupported { .. }) if self.config.engine != EngineChoice::Fused => {
+                let (of_w, of_h) = self.rules()?;
+                let bunch = JointBunch::new(problem, of_w, of_h, criterion, span, length)?;
+                (bunch, EngineUsed::Autodiff)
+            }
+            Err(error) => return Err(error),
+        };
+        let joint = Joint::new(bunch, self.layout(problem), self.config.units, mode);
+        Ok((joint, used))
     }
 
     /// Plain updates of both factors, so that a run does not begin with noise.
-    pub(super) fn warm_up(&self, problem: &Problem, factors: &mut Factors) -> Result<()> {
+    pub(super) fn warm_up(
+        &self,
+        problem: &Problem,
+        engine: &dyn Engine,
+        factors: &mut Factors,
+    ) -> Result<()> {
         if self.config.warm_up == 0 {
             return Ok(());
         }
@@ -118,7 +146,13 @@ impl Solver {
         of_w.terms.retain(|term| !term.is_tuned());
         of_h.terms.retain(|term| !term.is_tuned());
         let (criterion, length) = (self.criterion.clone(), self.config.warm_up);
-        let bunch = JointBunch::new(problem, of_w, of_h, criterion, Span::Both, length)?;
+        let bunch = match engine.data() {
+            Some(data) => {
+                let rules = [of_w, of_h];
+                JointBunch::with_data(problem, rules, criterion, Span::Both, length, data.clone())
+            }
+            None => JointBunch::new(problem, of_w, of_h, criterion, Span::Both, length),
+        }?;
         let start = Pair {
             w: problem.state(&factors.w),
             h: problem.state(&factors.h).transpose(),

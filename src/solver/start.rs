@@ -50,7 +50,7 @@ impl Solver {
             ..
         } = self.config;
         let mut factors = Factors::start(problem, rank, initial, seed, &self.given)?;
-        self.warm_up(problem, &mut factors)?;
+        self.warm_up(problem, engine, &mut factors)?;
         // Before λ is balanced: its scale is that of the factors the loop will see.
         self.normalize(problem, &mut factors);
         finite("W", 0, &factors.w)?;
@@ -156,13 +156,8 @@ impl Solver {
             Ok((Box::new(solver.autodiff()?), EngineUsed::Autodiff))
         };
         if self.is_joint() {
-            if self.config.engine == EngineChoice::Fused {
-                let reason = "what is tuned goes beyond one penalty of W with one λ per row";
-                return Err(Error::EngineUnsupported {
-                    reason: reason.into(),
-                });
-            }
-            return Ok((Box::new(self.joint(problem)?), EngineUsed::Autodiff));
+            let (joint, used) = self.joint(problem)?;
+            return Ok((Box::new(joint), used));
         }
         match (self.config.engine, self.fused(problem)?) {
             (EngineChoice::Autodiff, _) => autodiff(self),
@@ -233,6 +228,9 @@ impl Solver {
         let State {
             factors, lambda, ..
         } = state;
+        if let Some(difference) = engine.sampled_agreement(problem, factors, lambda, tuned) {
+            return Ok(difference?.map_or(used, EngineUsed::Checked));
+        }
         let mut autodiff = self.autodiff()?;
         let difference = agreement(problem, engine, &mut autodiff, factors, lambda, tuned)?;
         Ok(EngineUsed::Checked(difference))

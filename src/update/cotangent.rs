@@ -99,10 +99,31 @@ impl Rule {
             positive: denominator_bar,
             negative: numerator_bar,
         };
+        let (of_penalties, weights) = self.penalty_cotangents(mode, factor, lambda, &parts)?;
+        Ok(Cotangents {
+            factor: factor_bar + of_penalties,
+            other: other_bar,
+            weights,
+        })
+    }
+
+    /// What the cotangents of N and P become on their way through the penalties: the
+    /// factor's, and those of the terms' weights, n×r each.
+    ///
+    /// # Errors
+    /// [`Error::ModeUnsupported`] in the name of `mode` where a penalty has no cotangent.
+    pub(crate) fn penalty_cotangents(
+        &self,
+        mode: &'static str,
+        factor: &Tensor<2>,
+        lambda: &Tensor<2>,
+        parts: &Split,
+    ) -> Result<(Tensor<2>, Vec<Option<Tensor<2>>>)> {
+        let mut factor_bar = factor.zeros_like();
         let mut weights = Vec::with_capacity(self.terms.len());
         for term in &self.terms {
             let (of_factor, of_weight) =
-                term.cotangent(factor, lambda, &parts)
+                term.cotangent(factor, lambda, parts)
                     .ok_or_else(|| Error::ModeUnsupported {
                         mode,
                         reason: format!("penalty '{}' has no cotangent", term.penalty.name()),
@@ -110,11 +131,7 @@ impl Rule {
             factor_bar = factor_bar + of_factor;
             weights.push(of_weight.map(|bar| bar.expand(factor.dims())));
         }
-        Ok(Cotangents {
-            factor: factor_bar,
-            other: other_bar,
-            weights,
-        })
+        Ok((factor_bar, weights))
     }
 
     /// `N̄ᵀ (M ∇⁻) + P̄ᵀ (M ∇⁺)`, r×m.

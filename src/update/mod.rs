@@ -28,7 +28,7 @@ use crate::divergence::Divergence;
 use crate::error::{Error, Result};
 use crate::numerics::{Floored, Precision, power_of_ratio};
 use crate::penalty::PenaltyTerm;
-use crate::problem::Observed;
+use crate::problem::{Observed, Problem, ToMatrix};
 use crate::split::Split;
 
 /// Everything about an update but its data: divergence, penalty terms, exponent.
@@ -100,6 +100,17 @@ impl Rule {
             terms: self.terms.iter().map(|term| term.map_weights(&f)).collect(),
             ..self.clone()
         }
+    }
+
+    /// The same rule on some rows of the factor.
+    pub(crate) fn selected(&self, problem: &Problem, rows: &[usize]) -> Self {
+        self.map_weights(|weights| {
+            let weights = weights.to_matrix().expect("a tensor fills its shape");
+            if weights.nrows() == 1 {
+                return problem.state(&weights);
+            }
+            problem.state(&weights.select(ndarray::Axis(0), rows))
+        })
     }
 
     /// Whether each row is updated on its own, so that rows may be treated

@@ -1,0 +1,402 @@
+//! The fused dense data term: X in the order in which each side reads it.
+
+use std::sync::Arc;
+
+use ndarray::ArrayView2;
+use pulp::{Arch, Simd, WithSimd};
+use rayon::prelude::*;
+
+use super::held_out::HeldOutEntries;
+use super::kernel::WIDE;
+use super::lists::{Gaps, Lists};
+use super::pass::{Blocks, Pass, Weighting, What};
+use super::{At, Bars, DataTerm, Needs, PartsOf, SharedTerm};
+use crate::criterion::Entries;
+use crate::divergence::Beta;
+use crate::engine::{
+    Aligned, Entry, Frobenius, General, ItakuraSaito, KullbackLeibler, MOST_LANES, Real,
+};
+use crate::factors::Side;
+use crate::numerics::Precision;
+use crate::problem::Problem;
+
+/// Multiplications below which waking another thread costs more than it saves.
+const WORTH_SHARING: usize = 1 << 16;
+/// Tasks hold whole blocks, whatever the machine.
+const WHOLE: usize = WIDE * MOST_LANES;
+/// The most rows in one task.
+const ROWS: usize = 64;
+
+/// The fused data term of a problem under a β-divergence.
+pub(crate) fn dense(problem: &Problem, beta: Beta, floor: f64) -> SharedTerm {
+    match problem.precision() {
+        Precision::F64 => Arc::new(Dense::<f64>::new(problem, beta, floor)),
+        Precision::F32 => Arc::new(Dense::<f32>::new(problem, beta, floor)),
+    }
+}
+
+/// X and its weights as one side's passes read them.
+#[derive(Debug)]
+struct OneSide<T> {
+    rows: usize,
+    columns: usize,
+    x: Aligned<T>,
+    weights: Option<Aligned<T>>,
+    length: usize,
+}
+
+#[derive(Debug)]
+struct Dense<T> {
+    of_w: OneSide<T>,
+    of_h: OneSide<T>,
+    weighting: Weighting,
+    /// Entries that are not fitted, where they are few and ∇⁺ is 1.
+    gaps: Option<Gaps>,
+    held_out: Option<HeldOutEntries>,
+    beta: f64,
+    floor: f64,
+}
+
+/// Rows in a block on this machine.
+fn rows_per_block<T: Real>() -> usize {
+    WIDE * Arch::new().dispatch(CountLanes::<T>(std::marker::PhantomData))
+}
+
+struct CountLanes<T>(std::marker::PhantomData<T>);
+
+impl<T: Real> WithSimd for CountLanes<T> {
+    type Output = usize;
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, _simd: S) -> usize {
+        T::lanes::<S>()
+    }
+}
+
+impl<T: Real> Dense<T> {
+    fn new(problem: &Problem, Beta(beta): Beta, floor: f64) -> Self {
+        let (x, mask) = (problem.x(), problem.mask());
+        let weighting = match mask {
+            None => Weighting::None,
+            Some(mask) if mask.iter().all(|m| *m == 0.0 || *m == 1.0) => Weighting::Sign,
+            Some(_) => Weighting::Array,
+        };
+        let stored = |i: usize, j: usize| match (weighting, mask) {
+            (Weighting::Sign, Some(mask)) if mask[[i, j]] == 0.0 => -1.0,
+            _ => x[[i, j]],
+        };
+        let [n, m] = problem.shape();
+        let array = mask.filter(|_| weighting == Weighting::Array);
+        let held_out = problem.held_out_weights();
+        Self {
+            of_w: OneSide::new([n, m], &stored, array.map(|array| array.view())),
+            of_h: OneSide::new([m, n], &|j, i| stored(i, j), array.map(|array| array.t())),
+            weighting,
+            gaps: mask
+                .filter(|_| beta == 1.0 && weighting == Weighting::Sign)
+                .and_then(Gaps::of),
+            held_out: held_out.map(|weights| HeldOutEntries::new(x, weights, beta, floor)),
+            beta,
+            floor,
+        }
+    }
+
+    fn side(&self, side: Side) -> &OneSide<T> {
+        match side {
+            Side::W => &self.of_w,
+            Side::H => &self.of_h,
+        }
+    }
+
+    /// A pass over all rows of a side, on all cores.
+    fn pass(
+        &self,
+        what: What,
+        side: &OneSide<T>,
+        job: &Job<'_>,
+        out: &mut [f64],
+        second: &mut [f64],
+    ) {
+        match self.beta {
+            2.0 => self.pass_with(Frobenius, what, side, job, out, second),
+            1.0 => self.pass_with(KullbackLeibler, what, side, job, out, second),
+            0.0 => self.pass_with(ItakuraSaito, what, side, job, out, second),
+            beta => self.pass_with(General { beta }, what, side, job, out, second),
+        }
+    }
+
+    fn pass_with<D: Entry>(
+        &self,
+        divergence: D,
+        what: What,
+        side: &OneSide<T>,
+        job: &Job<'_>,
+        out: &mut [f64],
+        second: &mut [f64],
+    ) {
+        let rank = job.rank;
+        let converted =
+            |values: &[f64]| -> Vec<T> { values.iter().map(|v| T::from_f64(*v)).collect() };
+        let other = converted(job.other);
+        let other_bars = job.other_bars.map(converted);
+        let threads = rayon::current_num_threads();
+        let work = side.rows * side.columns * rank;
+        let rows = if threads == 1 || work < WORTH_SHARING {
+            side.rows.next_multiple_of(WHOLE)
+        } else {
+            let fair = side.rows.div_ceil(2 * threads);
+            fair.next_multiple_of(WHOLE).min(ROWS)
+        };
+        let lanes = rows_per_block::<T>();
+        let width = out.len() / side.rows;
+        let cut = |values: &'_ [f64], first: usize, count: usize| {
+            let each = values.len() / side.rows;
+            first * each..(first + count) * each
+        };
+        let run = |task: usize, out: &mut [f64], second: &mut [f64]| {
+            let (first, count) = (task * rows, out.len() / width);
+            Arch::new().dispatch(Pass {
+                what,
+                divergence,
+                blocks: side.blocks(self.weighting, self.gaps.is_some()),
+                first: first / lanes,
+                floor: T::from_f64(self.floor),
+                own: &job.own[first * rank..(first + count) * rank],
+                other: &other,
+                own_bars: job.own_bars.map(|bars| &bars[cut(bars, first, count)]),
+                other_bars: other_bars.each_ref().map(Vec::as_slice),
+                sums: job.sums,
+                rank,
+                out,
+                second,
+            });
+        };
+        if rows >= side.rows {
+            run(0, out, second);
+        } else if second.is_empty() {
+            let tasks = out.par_chunks_mut(rows * width).enumerate();
+            tasks.for_each(|(task, out)| run(task, out, &mut []));
+        } else {
+            let tasks = out
+                .par_chunks_mut(rows * width)
+                .zip(second.par_chunks_mut(rows * width));
+            tasks
+                .enumerate()
+                .for_each(|(task, (out, second))| run(task, out, second));
+        }
+    }
+
+    /// Whether P is the same for all rows.
+    fn is_constant(&self) -> bool {
+        self.beta == 1.0 && self.weighting == Weighting::None
+    }
+
+    /// Lines of a side's rows without the entries that are not fitted.
+    fn gaps(&self, side: Side) -> Option<&Lists<usize>> {
+        self.gaps.as_ref().map(|gaps| match side {
+            Side::W => &gaps.rows,
+            Side::H => &gaps.columns,
+        })
+    }
+}
+
+/// What a pass reads beside X.
+#[derive(Clone, Copy)]
+struct Job<'a> {
+    own: &'a [f64],
+    other: &'a [f64],
+    own_bars: [&'a [f64]; 2],
+    other_bars: [&'a [f64]; 2],
+    sums: &'a [f64],
+    rank: usize,
+}
+
+impl<'a> Job<'a> {
+    fn new(own: &'a [f64], other: &'a [f64], rank: usize) -> Self {
+        Self {
+            own,
+            other,
+            own_bars: [&[]; 2],
+            other_bars: [&[]; 2],
+            sums: &[],
+            rank,
+        }
+    }
+}
+
+impl<T: Real> OneSide<T> {
+    /// Blocks of rows one after another, each column by column.
+    fn new(
+        [rows, columns]: [usize; 2],
+        x: &(impl Fn(usize, usize) -> f64 + Sync),
+        weights: Option<ArrayView2<'_, f64>>,
+    ) -> Self {
+        let lanes = rows_per_block::<T>();
+        let length = rows.next_multiple_of(lanes) * columns;
+        let pack = |entry: &(dyn Fn(usize, usize) -> f64 + Sync)| {
+            let mut values = Aligned::new(length);
+            let blocks = values.get_mut(length).par_chunks_mut(columns * lanes);
+            blocks.enumerate().for_each(|(block, packed)| {
+                for lane in 0..lanes.min(rows - block * lanes) {
+                    for j in 0..columns {
+                        packed[j * lanes + lane] = T::from_f64(entry(block * lanes + lane, j));
+                    }
+                }
+            });
+            values
+        };
+        Self {
+            rows,
+            columns,
+            x: pack(x),
+            weights: weights.map(|weights| pack(&|i, j| weights[[i, j]])),
+            length,
+        }
+    }
+
+    fn blocks(&self, weighting: Weighting, complement: bool) -> Blocks<'_, T> {
+        let weights = self.weights.as_ref();
+        Blocks {
+            x: self.x.get(self.length),
+            weights: weights.map_or(&[], |weights| weights.get(self.length)),
+            weighting,
+            complement,
+            columns: self.columns,
+        }
+    }
+}
+
+/// `Σ_j rows_jk`.
+fn sums(rows: &[f64], rank: usize) -> Vec<f64> {
+    let mut sums = vec![0.0; rank];
+    for row in rows.chunks_exact(rank) {
+        for (sum, value) in sums.iter_mut().zip(row) {
+            *sum += value;
+        }
+    }
+    sums
+}
+
+impl<T: Real> DataTerm for Dense<T> {
+    fn shape(&self, side: Side) -> [usize; 2] {
+        let side = self.side(side);
+        [side.rows, side.columns]
+    }
+
+    fn parts(&self, side: Side, at: At<'_>) -> PartsOf {
+        let sums = sums(at.other, at.rank);
+        let mut parts = PartsOf {
+            negative: vec![0.0; at.factor.len()],
+            positive: vec![0.0; at.factor.len()],
+        };
+        let job = Job {
+            sums: if self.is_constant() { &sums } else { &[] },
+            ..Job::new(at.factor, at.other, at.rank)
+        };
+        let PartsOf { negative, positive } = &mut parts;
+        self.pass(What::Parts, self.side(side), &job, negative, positive);
+        if let Some(gaps) = self.gaps(side) {
+            gaps.add_complement(&sums, at.other, positive);
+        }
+        parts
+    }
+
+    fn denominators(&self, side: Side, at: At<'_>) -> Vec<f64> {
+        let sums = sums(at.other, at.rank);
+        if self.is_constant() {
+            return sums.repeat(self.side(side).rows);
+        }
+        let Some(gaps) = self.gaps(side) else {
+            return self.parts(side, at).positive;
+        };
+        let mut positive = vec![0.0; at.factor.len()];
+        gaps.add_complement(&sums, at.other, &mut positive);
+        positive
+    }
+
+    fn parts_cotangent(&self, side: Side, at: At<'_>, of: &PartsOf, needs: Needs) -> Bars {
+        let (here, there) = match side {
+            Side::W => (&self.of_w, &self.of_h),
+            Side::H => (&self.of_h, &self.of_w),
+        };
+        let bars = [of.negative.as_slice(), of.positive.as_slice()];
+        let factor = || {
+            let mut out = vec![0.0; at.factor.len()];
+            let job = Job {
+                own_bars: bars,
+                ..Job::new(at.factor, at.other, at.rank)
+            };
+            self.pass(What::PartsOfFactor, here, &job, &mut out, &mut []);
+            out
+        };
+        let other = || {
+            let sums = sums(&of.positive, at.rank);
+            let mut out = vec![0.0; at.other.len()];
+            let job = Job {
+                other_bars: bars,
+                sums: if self.is_constant() { &sums } else { &[] },
+                ..Job::new(at.other, at.factor, at.rank)
+            };
+            self.pass(What::PartsOfOther, there, &job, &mut out, &mut []);
+            let turned = match side {
+                Side::W => Side::H,
+                Side::H => Side::W,
+            };
+            if let Some(gaps) = self.gaps(turned) {
+                gaps.add_complement(&sums, &of.positive, &mut out);
+            }
+            out
+        };
+        Bars {
+            factor: needs.factor.then(factor),
+            other: needs.other.then(other),
+        }
+    }
+
+    fn errors(&self, over: Entries, at: At<'_>) -> Vec<f64> {
+        match over {
+            Entries::HeldOut => self.held_out().errors(at),
+            Entries::Training => {
+                let mut out = vec![0.0; self.of_w.rows];
+                let job = Job::new(at.factor, at.other, at.rank);
+                self.pass(What::Errors, &self.of_w, &job, &mut out, &mut []);
+                out
+            }
+        }
+    }
+
+    fn errors_cotangent(&self, over: Entries, at: At<'_>, of: &[f64], needs: Needs) -> Bars {
+        if over == Entries::HeldOut {
+            return self.held_out().cotangent(at, of, needs);
+        }
+        let factor = || {
+            let mut out = vec![0.0; at.factor.len()];
+            let job = Job {
+                own_bars: [of, &[]],
+                ..Job::new(at.factor, at.other, at.rank)
+            };
+            self.pass(What::ErrorsOfFactor, &self.of_w, &job, &mut out, &mut []);
+            out
+        };
+        let other = || {
+            let mut out = vec![0.0; at.other.len()];
+            let job = Job {
+                other_bars: [of, &[]],
+                ..Job::new(at.other, at.factor, at.rank)
+            };
+            self.pass(What::ErrorsOfOther, &self.of_h, &job, &mut out, &mut []);
+            out
+        };
+        Bars {
+            factor: needs.factor.then(factor),
+            other: needs.other.then(other),
+        }
+    }
+}
+
+impl<T> Dense<T> {
+    fn held_out(&self) -> &HeldOutEntries {
+        let held_out = self.held_out.as_ref();
+        held_out.expect("a held-out error was checked to have entries")
+    }
+}

@@ -1,0 +1,144 @@
+//! The errors on held-out entries: few, and listed one by one.
+
+use ndarray::Array2;
+use rayon::prelude::*;
+
+use super::lists::Lists;
+use super::{At, Bars, Needs};
+
+/// Rows in one task.
+const ROWS: usize = 64;
+
+/// One held-out entry as a row, or a column, sees it.
+#[derive(Debug, Clone, Copy)]
+struct Held {
+    /// The column, or row, it lies in.
+    place: usize,
+    x: f64,
+    weight: f64,
+}
+
+/// The held-out entries by rows and by columns.
+#[derive(Debug)]
+pub(super) struct HeldOutEntries {
+    rows: Lists<Held>,
+    columns: Lists<Held>,
+    beta: f64,
+    floor: f64,
+}
+
+impl HeldOutEntries {
+    pub(super) fn new(x: &Array2<f64>, weights: &Array2<f64>, beta: f64, floor: f64) -> Self {
+        let held = || {
+            let entries = weights.indexed_iter().filter(|(_, weight)| **weight > 0.0);
+            entries.map(|((i, j), weight)| (i, j, x[[i, j]], *weight))
+        };
+        let by_rows = held().map(|(i, place, x, weight)| (i, Held { place, x, weight }));
+        let by_columns = held().map(|(place, j, x, weight)| (j, Held { place, x, weight }));
+        let (n, m) = x.dim();
+        Self {
+            rows: Lists::new(n, by_rows.collect(), |held| held.place),
+            columns: Lists::new(m, by_columns.collect(), |held| held.place),
+            beta,
+            floor,
+        }
+    }
+
+    /// y, unfloored.
+    fn product(a: &[f64], b: &[f64]) -> f64 {
+        a.iter().zip(b).map(|(a, b)| a * b).sum()
+    }
+
+    /// d(x, y).
+    fn value(&self, x: f64, y: f64) -> f64 {
+        let beta = self.beta;
+        if beta == 2.0 {
+            0.5 * (x - y) * (x - y)
+        } else if beta == 1.0 {
+            let logarithm = if x > 0.0 { x * (x / y).ln() } else { 0.0 };
+            logarithm - x + y
+        } else if beta == 0.0 {
+            x / y - (x / y).ln() - 1.0
+        } else {
+            let of_x = if x > 0.0 { x.powf(beta) } else { 0.0 };
+            (of_x + y.powf(beta - 1.0) * ((beta - 1.0) * y - beta * x)) / (beta * (beta - 1.0))
+        }
+    }
+
+    /// ∂d/∂y.
+    fn slope(&self, x: f64, y: f64) -> f64 {
+        let beta = self.beta;
+        if beta == 2.0 {
+            y - x
+        } else if beta == 1.0 {
+            1.0 - x / y
+        } else if beta == 0.0 {
+            (y - x) / (y * y)
+        } else {
+            y.powf(beta - 2.0) * (y - x)
+        }
+    }
+
+    pub(super) fn errors(&self, at: At<'_>) -> Vec<f64> {
+        let At {
+            factor,
+            other,
+            rank,
+        } = at;
+        let rows = factor.par_chunks_exact(rank).with_min_len(ROWS);
+        let errors = rows.enumerate().map(|(i, w)| {
+            let errors = self.rows.of(i).iter().map(|held| {
+                let h = &other[held.place * rank..(held.place + 1) * rank];
+                let y = Self::product(w, h).max(self.floor);
+                held.weight * self.value(held.x, y)
+            });
+            errors.sum()
+        });
+        errors.collect()
+    }
+
+    pub(super) fn cotangent(&self, at: At<'_>, of: &[f64], needs: Needs) -> Bars {
+        let At {
+            factor,
+            other,
+            rank,
+        } = at;
+        // `bar(line, place)` is the cotangent of the row's error.
+        let along = |lists: &Lists<Held>,
+                     own: &[f64],
+                     other: &[f64],
+                     bar: &(dyn Fn(usize, usize) -> f64 + Sync)| {
+            let mut out = vec![0.0; own.len()];
+            let rows = out
+                .par_chunks_exact_mut(rank)
+                .zip(own.par_chunks_exact(rank));
+            rows.with_min_len(ROWS)
+                .enumerate()
+                .for_each(|(line, (out, own))| {
+                    for held in lists.of(line) {
+                        let there = &other[held.place * rank..(held.place + 1) * rank];
+                        let y = Self::product(own, there);
+                        // Where the floor binds, y does not move.
+                        if y < self.floor {
+                            continue;
+                        }
+                        let slope = held.weight * self.slope(held.x, y) * bar(line, held.place);
+                        for (sum, entry) in out.iter_mut().zip(there) {
+                            *sum += slope * entry;
+                        }
+                    }
+                });
+            out
+        };
+        let of_row = |row: usize, _: usize| of[row];
+        let of_column = |_: usize, row: usize| of[row];
+        Bars {
+            factor: needs
+                .factor
+                .then(|| along(&self.rows, factor, other, &of_row)),
+            other: needs
+                .other
+                .then(|| along(&self.columns, other, factor, &of_column)),
+        }
+    }
+}

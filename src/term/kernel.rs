@@ -1,0 +1,155 @@
+//! The inner loops: one pass over the columns of a block of rows.
+//!
+//! A block is as many rows as [`WIDE`] vectors have lanes. The entries of a column are so many
+//! vectors; the other factor is read one number at a time and spread over the lanes, and each
+//! number that was spread is used for all of them. There are no sums across lanes, and every
+//! sum runs over the columns in their order: the result does not depend on blocks or threads.
+//! [`TILE`] columns go through the phases together: products with the other factor, entries,
+//! sums over columns.
+
+use pulp::Simd;
+
+use crate::engine::{Lanes, Real};
+
+/// Vectors side by side in a block of rows.
+pub(super) const WIDE: usize = 2;
+/// Columns that go through the phases together.
+pub(super) const TILE: usize = 16;
+/// Columns whose products are summed side by side.
+const SIDE: usize = 4;
+/// Components whose sums are kept in registers side by side.
+const COMPONENTS: usize = 5;
+
+/// `out_j = Σ_k own_k other_jk` for the columns of a tile.
+#[inline(always)]
+pub(super) fn products<T: Real, S: Simd>(
+    simd: S,
+    own: &[T::Vector<S>],
+    other: &[T],
+    out: &mut [T::Vector<S>],
+) {
+    let (count, rank) = (out.len() / WIDE, own.len() / WIDE);
+    let mut from = 0;
+    while from + SIDE <= count {
+        let out = &mut out[from * WIDE..];
+        products_of::<T, S, SIDE>(simd, own, &other[from * rank..], out);
+        from += SIDE;
+    }
+    while from < count {
+        let out = &mut out[from * WIDE..];
+        products_of::<T, S, 1>(simd, own, &other[from * rank..], out);
+        from += 1;
+    }
+}
+
+#[inline(always)]
+fn products_of<T: Real, S: Simd, const J: usize>(
+    simd: S,
+    own: &[T::Vector<S>],
+    other: &[T],
+    out: &mut [T::Vector<S>],
+) {
+    let rank = own.len() / WIDE;
+    let mut sums = [[Lanes::<T, S>::zero(simd); WIDE]; J];
+    // Cut to their lengths, so that the compiler knows that no index is beyond.
+    let mut rows: [&[T]; J] = [&[]; J];
+    for (j, row) in rows.iter_mut().enumerate() {
+        *row = &other[j * rank..(j + 1) * rank];
+    }
+    let (own, _) = own.as_chunks::<WIDE>();
+    let own = &own[..rank];
+    for k in 0..rank {
+        let own = own[k].map(|own| Lanes::<T, S>::new(simd, own));
+        for j in 0..J {
+            let spread = Lanes::splat(simd, rows[j][k]);
+            for v in 0..WIDE {
+                sums[j][v] = own[v].mul_add(spread, sums[j][v]);
+            }
+        }
+    }
+    let (out, _) = out.as_chunks_mut::<WIDE>();
+    for j in 0..J {
+        out[j] = sums[j].map(|sum| sum.value);
+    }
+}
+
+/// `sums_k += Σ_j terms_j other_jk` over the columns of a tile.
+#[inline(always)]
+pub(super) fn contract<T: Real, S: Simd>(
+    simd: S,
+    sums: &mut [T::Vector<S>],
+    terms: &[T::Vector<S>],
+    other: &[T],
+) {
+    let rank = sums.len() / WIDE;
+    let blocks = rank.div_ceil(COMPONENTS);
+    let mut from = 0;
+    for block in 0..blocks {
+        // As even as can be: 6 is 3 + 3, not 5 + 1.
+        let to = (block + 1) * rank / blocks;
+        let part = &mut sums[from * WIDE..to * WIDE];
+        match to - from {
+            1 => contract_some::<T, S, 1>(simd, part, terms, other, rank, from),
+            2 => contract_some::<T, S, 2>(simd, part, terms, other, rank, from),
+            3 => contract_some::<T, S, 3>(simd, part, terms, other, rank, from),
+            4 => contract_some::<T, S, 4>(simd, part, terms, other, rank, from),
+            _ => contract_some::<T, S, 5>(simd, part, terms, other, rank, from),
+        }
+        from = to;
+    }
+}
+
+#[inline(always)]
+fn contract_some<T: Real, S: Simd, const K: usize>(
+    simd: S,
+    sums: &mut [T::Vector<S>],
+    terms: &[T::Vector<S>],
+    other: &[T],
+    rank: usize,
+    from: usize,
+) {
+    let (sums, _) = sums.as_chunks_mut::<WIDE>();
+    let sums = &mut sums[..K];
+    let mut totals = [[Lanes::<T, S>::zero(simd); WIDE]; K];
+    for k in 0..K {
+        totals[k] = sums[k].map(|sum| Lanes::new(simd, sum));
+    }
+    let (terms, _) = terms.as_chunks::<WIDE>();
+    for (j, term) in terms.iter().enumerate() {
+        let row = &other[j * rank + from..j * rank + from + K];
+        let term = term.map(|term| Lanes::<T, S>::new(simd, term));
+        for k in 0..K {
+            let spread = Lanes::splat(simd, row[k]);
+            for v in 0..WIDE {
+                totals[k][v] = term[v].mul_add(spread, totals[k][v]);
+            }
+        }
+    }
+    for k in 0..K {
+        sums[k] = totals[k].map(|total| total.value);
+    }
+}
+
+/// Rows as they lie in memory, as one vector for each of their entries.
+#[inline(always)]
+pub(super) fn load<T: Real, S: Simd>(rows: &[f64], into: &mut [T::Vector<S>]) {
+    let (lanes, width) = (WIDE * T::lanes::<S>(), into.len() / WIDE);
+    let slots: &mut [T] = pulp::bytemuck::cast_slice_mut(into);
+    for (lane, row) in rows.chunks_exact(width).enumerate() {
+        for (k, value) in row.iter().enumerate() {
+            slots[k * lanes + lane] = T::from_f64(*value);
+        }
+    }
+}
+
+/// The reverse.
+#[inline(always)]
+pub(super) fn store<T: Real, S: Simd>(from: &[T::Vector<S>], rows: &mut [f64]) {
+    let (lanes, width) = (WIDE * T::lanes::<S>(), from.len() / WIDE);
+    let slots: &[T] = pulp::bytemuck::cast_slice(from);
+    for (lane, row) in rows.chunks_exact_mut(width).enumerate() {
+        for (k, value) in row.iter_mut().enumerate() {
+            *value = slots[k * lanes + lane].to_f64();
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! The data term: everything that touches X.
+//!
+//! Penalties, ratio, power, normalisation and λ live on n×r and m×r matrices: small, and
+//! rightly tensor operations on Burn's tape. X is touched only by
+//!
+//! - the parts of an update, `N = (M ⊙ ∇⁻) Hᵀ` and `P = (M ⊙ ∇⁺) Hᵀ`, for either factor, and
+//! - the errors, `Σ_j M_ij d(x_ij, y_ij)`, over the entries that are fitted or held out,
+//!
+//! and by their derivatives in both factors. A [`DataTerm`] computes these on plain numbers,
+//! and `tape` makes two operations of Burn's tape of them, so that reverse mode is Burn's
+//! own while no matrix as large as X is ever made.
+//!
+//! | implementation | how |
+//! |---|---|
+//! | the reference | tensor operations ([`Rule`](crate::update::Rule), [`Criterion`](crate::Criterion)): any divergence, any device |
+//! | `dense` | fused loops over blocks of rows: the β-divergences |
+
+mod dense;
+mod held_out;
+mod kernel;
+mod lists;
+mod pass;
+mod tape;
+
+use std::fmt::Debug;
+use std::sync::Arc;
+
+pub(crate) use dense::dense;
+pub(crate) use tape::{Kept, denominator, errors, errors_gradient, update, update_and_keep};
+
+use crate::criterion::Entries;
+use crate::factors::Side;
+
+/// Both factors as plain numbers, row by row: "the factor" and "the other factor".
+///
+/// # Shapes
+/// `factor` n×r and `other` m×r for [`Side::W`]; m×r and n×r for [`Side::H`].
+#[derive(Debug, Clone, Copy)]
+pub struct At<'a> {
+    /// The factor that is updated.
+    pub factor: &'a [f64],
+    /// The other one.
+    pub other: &'a [f64],
+    /// r.
+    pub rank: usize,
+}
+
+/// The parts of an unpenalised update, or their cotangents.
+///
+/// # Shapes
+/// Both like the factor.
+#[derive(Debug, Clone, Default)]
+pub struct PartsOf {
+    /// N.
+    pub negative: Vec<f64>,
+    /// P.
+    pub positive: Vec<f64>,
+}
+
+/// Which cotangents are wanted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Needs {
+    /// That of the factor.
+    pub factor: bool,
+    /// That of the other factor.
+    pub other: bool,
+}
+
+/// The cotangents that were wanted, in the shapes of the factors.
+#[derive(Debug, Clone, Default)]
+pub struct Bars {
+    /// Of the factor.
+    pub factor: Option<Vec<f64>>,
+    /// Of the other factor.
+    pub other: Option<Vec<f64>>,
+}
+
+/// Everything that touches X, on plain numbers. What is said of W's rows is said of H's
+/// columns for [`Side::H`].
+pub trait DataTerm: Debug + Send + Sync {
+    /// n×m, or m×n for H.
+    fn shape(&self, side: Side) -> [usize; 2];
+
+    /// N and P of an update of one factor.
+    fn parts(&self, side: Side, at: At<'_>) -> PartsOf;
+
+    /// P alone.
+    fn denominators(&self, side: Side, at: At<'_>) -> Vec<f64> {
+        self.parts(side, at).positive
+    }
+
+    /// The cotangents of the factors, given those of N and P.
+    fn parts_cotangent(&self, side: Side, at: At<'_>, of: &PartsOf, needs: Needs) -> Bars;
+
+    /// The errors of W's rows over some entries.
+    fn errors(&self, over: Entries, at: At<'_>) -> Vec<f64>;
+
+    /// The cotangents of W and Hᵀ, given those of the rows' errors.
+    fn errors_cotangent(&self, over: Entries, at: At<'_>, of: &[f64], needs: Needs) -> Bars;
+}
+
+/// A data term that several bunches share.
+pub type SharedTerm = Arc<dyn DataTerm>;

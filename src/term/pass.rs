@@ -1,0 +1,402 @@
+//! Passes over blocks of rows: parts, errors, and their transposed derivatives.
+//!
+//! The derivative in the *other* factor is a pass over the transposed data, with the roles of
+//! the factors exchanged.
+
+use pulp::{Simd, WithSimd};
+
+use super::kernel::{TILE, WIDE, contract, load, products, store};
+use crate::engine::{Entry, Lanes, Real};
+
+/// Vectors in a tile.
+const VECTORS: usize = TILE * WIDE;
+/// Vectors whose logarithms are taken together.
+const SIDE: usize = 4;
+
+/// What a pass computes, in the rows of `own`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum What {
+    /// N and P of a factor.
+    Parts,
+    /// The factor's cotangent, given those of its rows' parts.
+    PartsOfFactor,
+    /// The other factor's: `own` is that one, the data are transposed, and cotangents of
+    /// parts belong to the columns.
+    PartsOfOther,
+    /// D of each row.
+    Errors,
+    /// The factor's cotangent, given those of its rows' errors.
+    ErrorsOfFactor,
+    /// The other factor's; cotangents of errors belong to the columns.
+    ErrorsOfOther,
+}
+
+/// How entries are weighted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Weighting {
+    /// All alike.
+    None,
+    /// 0 where x is stored as a negative number, 1 elsewhere.
+    Sign,
+    /// By an array of their own.
+    Array,
+}
+
+/// All blocks of rows of one side's data, one after another, each column by column.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Blocks<'a, T> {
+    pub(super) x: &'a [T],
+    /// Laid out like x; empty without an array of weights.
+    pub(super) weights: &'a [T],
+    pub(super) weighting: Weighting,
+    /// Whether weighted sums of what is 1 everywhere are made elsewhere.
+    pub(super) complement: bool,
+    pub(super) columns: usize,
+}
+
+/// One pass over consecutive blocks of rows.
+pub(super) struct Pass<'a, T, D> {
+    pub(super) what: What,
+    pub(super) divergence: D,
+    pub(super) blocks: Blocks<'a, T>,
+    /// The index of the first block.
+    pub(super) first: usize,
+    /// The smallest y.
+    pub(super) floor: T,
+    /// Rows that are worked on, r numbers each.
+    pub(super) own: &'a [f64],
+    /// r numbers for each column.
+    pub(super) other: &'a [T],
+    /// Cotangents that belong to the rows: r numbers each (of N, of P), or one (of errors).
+    pub(super) own_bars: [&'a [f64]; 2],
+    /// Cotangents that belong to the columns, likewise.
+    pub(super) other_bars: [&'a [T]; 2],
+    /// Column sums of what P, or its cotangent, is made of where ∇⁺ is 1 everywhere.
+    pub(super) sums: &'a [f64],
+    pub(super) rank: usize,
+    /// r numbers for each row, or one.
+    pub(super) out: &'a mut [f64],
+    /// P, where it is asked for.
+    pub(super) second: &'a mut [f64],
+}
+
+impl<T: Real, D: Entry> WithSimd for Pass<'_, T, D> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) {
+        match self.what {
+            What::Parts => simd.vectorize(Of::<T, D, PARTS>(self)),
+            What::PartsOfFactor => simd.vectorize(Of::<T, D, PARTS_OF_FACTOR>(self)),
+            What::PartsOfOther => simd.vectorize(Of::<T, D, PARTS_OF_OTHER>(self)),
+            What::Errors => simd.vectorize(Of::<T, D, ERRORS>(self)),
+            What::ErrorsOfFactor => simd.vectorize(Of::<T, D, ERRORS_OF_FACTOR>(self)),
+            What::ErrorsOfOther => simd.vectorize(Of::<T, D, ERRORS_OF_OTHER>(self)),
+        }
+    }
+}
+
+const PARTS: u8 = 0;
+const PARTS_OF_FACTOR: u8 = 1;
+const PARTS_OF_OTHER: u8 = 2;
+const ERRORS: u8 = 3;
+const ERRORS_OF_FACTOR: u8 = 4;
+const ERRORS_OF_OTHER: u8 = 5;
+
+/// A pass of one kind, compiled for one processor.
+struct Of<'a, T, D, const WHAT: u8>(Pass<'a, T, D>);
+
+/// Vectors of a tile.
+struct Tile<V> {
+    x: [V; VECTORS],
+    /// Weights.
+    m: [V; VECTORS],
+    y: [V; VECTORS],
+    /// Products with cotangents, then what is summed over columns.
+    t: [V; VECTORS],
+    u: [V; VECTORS],
+    /// ∇⁻ and ∇⁺, weighted.
+    negative: [V; VECTORS],
+    positive: [V; VECTORS],
+}
+
+impl<T: Real, D: Entry, const WHAT: u8> WithSimd for Of<'_, T, D, WHAT> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) {
+        let pass = self.0;
+        let (rank, lanes) = (pass.rank, WIDE * T::lanes::<S>());
+        let vectors = rank * WIDE;
+        let zero = Lanes::<T, S>::zero(simd).value;
+        // Allocated once for all blocks.
+        let mut memory = vec![zero; 5 * vectors];
+        let (own, rest) = memory.split_at_mut(vectors);
+        let (bar, rest) = rest.split_at_mut(vectors);
+        let (second_bar, rest) = rest.split_at_mut(vectors);
+        let (first, second) = rest.split_at_mut(vectors);
+        let mut tile = Tile {
+            x: [zero; VECTORS],
+            m: [zero; VECTORS],
+            y: [zero; VECTORS],
+            t: [zero; VECTORS],
+            u: [zero; VECTORS],
+            negative: [zero; VECTORS],
+            positive: [zero; VECTORS],
+        };
+        let weighted = pass.blocks.weighting != Weighting::None && !pass.blocks.complement;
+        let varies = D::POSITIVE_VARIES || weighted;
+        let mut at = 0;
+        for (block, rows) in pass.own.chunks(lanes * rank).enumerate() {
+            let count = rows.len() / rank;
+            load::<T, S>(rows, own);
+            match WHAT {
+                PARTS_OF_FACTOR => {
+                    let place = at * rank..at * rank + rows.len();
+                    load::<T, S>(&pass.own_bars[0][place.clone()], bar);
+                    if D::POSITIVE_VARIES {
+                        load::<T, S>(&pass.own_bars[1][place], second_bar);
+                    }
+                }
+                ERRORS_OF_FACTOR => {
+                    load::<T, S>(&pass.own_bars[0][at..at + count], &mut bar[..WIDE]);
+                }
+                _ => {}
+            }
+            first.fill(zero);
+            second.fill(zero);
+            let mut error = [Lanes::<T, S>::zero(simd); WIDE];
+            let mut from = 0;
+            while from < pass.blocks.columns {
+                let to = pass.blocks.columns.min(from + TILE);
+                let width = to - from;
+                let other = &pass.other[from * rank..to * rank];
+                pass.read::<S, WHAT>(simd, pass.first + block, from, width, &mut tile);
+                products::<T, S>(simd, own, other, &mut tile.y[..width * WIDE]);
+                let bars = |index: usize| &pass.other_bars[index][from * rank..to * rank];
+                match WHAT {
+                    PARTS_OF_FACTOR => {
+                        products::<T, S>(simd, bar, other, &mut tile.t[..width * WIDE]);
+                        if D::POSITIVE_VARIES {
+                            products::<T, S>(simd, second_bar, other, &mut tile.u[..width * WIDE]);
+                        }
+                    }
+                    PARTS_OF_OTHER => {
+                        products::<T, S>(simd, own, bars(0), &mut tile.t[..width * WIDE]);
+                        if D::POSITIVE_VARIES {
+                            products::<T, S>(simd, own, bars(1), &mut tile.u[..width * WIDE]);
+                        }
+                    }
+                    _ => {}
+                }
+                if WHAT == ERRORS {
+                    pass.errors::<S>(simd, width * WIDE, &tile, &mut error);
+                } else if width == TILE {
+                    // Loops of known length are much the faster ones.
+                    pass.entries::<S, WHAT>(simd, from, VECTORS, bar, &mut tile);
+                } else {
+                    pass.entries::<S, WHAT>(simd, from, width * WIDE, bar, &mut tile);
+                }
+                match WHAT {
+                    PARTS => {
+                        contract::<T, S>(simd, first, &tile.negative[..width * WIDE], other);
+                        if varies {
+                            contract::<T, S>(simd, second, &tile.positive[..width * WIDE], other);
+                        }
+                    }
+                    PARTS_OF_OTHER => {
+                        contract::<T, S>(simd, first, &tile.t[..width * WIDE], other);
+                        contract::<T, S>(simd, first, &tile.negative[..width * WIDE], bars(0));
+                        if varies {
+                            contract::<T, S>(simd, first, &tile.positive[..width * WIDE], bars(1));
+                        }
+                    }
+                    ERRORS => {}
+                    _ => contract::<T, S>(simd, first, &tile.t[..width * WIDE], other),
+                }
+                from = to;
+            }
+            let add_sums = |to: &mut [T::Vector<S>]| {
+                for (slots, sum) in to.chunks_exact_mut(WIDE).zip(pass.sums) {
+                    let sum = Lanes::<T, S>::splat(simd, T::from_f64(*sum));
+                    for slot in slots {
+                        *slot = (Lanes::new(simd, *slot) + sum).value;
+                    }
+                }
+            };
+            match WHAT {
+                ERRORS => {
+                    store::<T, S>(
+                        &error.map(|error| error.value),
+                        &mut pass.out[at..at + count],
+                    );
+                }
+                PARTS => {
+                    if !varies {
+                        add_sums(second);
+                    }
+                    let place = at * rank..at * rank + rows.len();
+                    store::<T, S>(first, &mut pass.out[place.clone()]);
+                    store::<T, S>(second, &mut pass.second[place]);
+                }
+                _ => {
+                    if WHAT == PARTS_OF_OTHER && !varies {
+                        add_sums(first);
+                    }
+                    store::<T, S>(first, &mut pass.out[at * rank..at * rank + rows.len()]);
+                }
+            }
+            at += count;
+        }
+    }
+}
+
+impl<T: Real, D: Entry> Pass<'_, T, D> {
+    /// x and weights of a tile.
+    #[inline(always)]
+    fn read<S: Simd, const WHAT: u8>(
+        &self,
+        simd: S,
+        block: usize,
+        from: usize,
+        width: usize,
+        tile: &mut Tile<T::Vector<S>>,
+    ) {
+        let lanes = T::lanes::<S>();
+        let Blocks {
+            x,
+            weights,
+            weighting,
+            columns,
+            ..
+        } = self.blocks;
+        let stride = WIDE * lanes;
+        let base = (block * columns + from) * stride;
+        let zero = Lanes::<T, S>::zero(simd);
+        let one = zero.constant(1.0);
+        for j in 0..width {
+            let place = base + j * stride;
+            let x = T::vectors::<S>(&x[place..place + stride]);
+            for v in 0..WIDE {
+                let at = j * WIDE + v;
+                let x = Lanes::<T, S>::new(simd, x[v]);
+                match weighting {
+                    Weighting::None => tile.x[at] = x.value,
+                    Weighting::Sign => {
+                        tile.m[at] = x.where_less(zero, zero, one).value;
+                        tile.x[at] = x.max(zero).value;
+                    }
+                    Weighting::Array => {
+                        tile.m[at] = T::vectors::<S>(&weights[place..place + stride])[v];
+                        tile.x[at] = x.value;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Times the weight of an entry; exactly 0 without one, whatever the value.
+    #[inline(always)]
+    fn weighted<S: Simd>(&self, simd: S, value: Lanes<T, S>, weight: T::Vector<S>) -> Lanes<T, S> {
+        if self.blocks.weighting == Weighting::None {
+            return value;
+        }
+        let weight = Lanes::<T, S>::new(simd, weight);
+        let tiny = weight.constant(T::PRECISION.floor());
+        weight.where_less(tiny, weight.constant(0.0), value * weight)
+    }
+
+    /// The entries of a tile.
+    #[inline(always)]
+    fn entries<S: Simd, const WHAT: u8>(
+        &self,
+        simd: S,
+        from: usize,
+        count: usize,
+        bar: &[T::Vector<S>],
+        tile: &mut Tile<T::Vector<S>>,
+    ) {
+        let floor = Lanes::<T, S>::splat(simd, self.floor);
+        let zero = Lanes::<T, S>::zero(simd);
+        for j in 0..count {
+            let raw = Lanes::<T, S>::new(simd, tile.y[j]);
+            let y = raw.max(floor);
+            let inverse = y.recip_by_products();
+            let x = Lanes::new(simd, tile.x[j]);
+            // Where the floor binds, y does not move.
+            let still = |value: Lanes<T, S>| raw.where_less(floor, zero, value);
+            match WHAT {
+                PARTS => {
+                    let parts = self.divergence.parts(x, y, inverse, zero);
+                    tile.negative[j] = self.weighted(simd, parts.negative, tile.m[j]).value;
+                    tile.positive[j] = self.weighted(simd, parts.positive, tile.m[j]).value;
+                }
+                PARTS_OF_FACTOR | PARTS_OF_OTHER => {
+                    let t = still(Lanes::new(simd, tile.t[j]));
+                    let parts = self.divergence.parts(x, y, inverse, t);
+                    let mut slope = parts.negative_dot;
+                    if D::POSITIVE_VARIES {
+                        let u = still(Lanes::new(simd, tile.u[j]));
+                        slope = slope + self.divergence.parts(x, y, inverse, u).positive_dot;
+                    }
+                    tile.t[j] = self.weighted(simd, slope, tile.m[j]).value;
+                    if WHAT == PARTS_OF_OTHER {
+                        tile.negative[j] = self.weighted(simd, parts.negative, tile.m[j]).value;
+                        tile.positive[j] = self.weighted(simd, parts.positive, tile.m[j]).value;
+                    }
+                }
+                _ => {
+                    let parts = self.divergence.parts(x, y, inverse, zero);
+                    let bar = match WHAT {
+                        ERRORS_OF_FACTOR => Lanes::new(simd, bar[j % WIDE]),
+                        _ => Lanes::splat(simd, self.other_bars[0][from + j / WIDE]),
+                    };
+                    let slope = still((parts.positive - parts.negative) * bar);
+                    tile.t[j] = self.weighted(simd, slope, tile.m[j]).value;
+                }
+            }
+        }
+    }
+
+    /// Adds D of a tile's entries to a sum for each vector of rows.
+    #[inline(always)]
+    fn errors<S: Simd>(
+        &self,
+        simd: S,
+        count: usize,
+        tile: &Tile<T::Vector<S>>,
+        sums: &mut [Lanes<T, S>; WIDE],
+    ) {
+        let mut from = 0;
+        while from + SIDE <= count {
+            self.errors_of::<S, SIDE>(simd, from, tile, sums);
+            from += SIDE;
+        }
+        while from < count {
+            self.errors_of::<S, WIDE>(simd, from, tile, sums);
+            from += WIDE;
+        }
+    }
+
+    #[inline(always)]
+    fn errors_of<S: Simd, const J: usize>(
+        &self,
+        simd: S,
+        from: usize,
+        tile: &Tile<T::Vector<S>>,
+        sums: &mut [Lanes<T, S>; WIDE],
+    ) {
+        let floor = Lanes::<T, S>::splat(simd, self.floor);
+        let (mut x, mut y, mut inverse) = ([floor; J], [floor; J], [floor; J]);
+        for j in 0..J {
+            x[j] = Lanes::new(simd, tile.x[from + j]);
+            y[j] = Lanes::<T, S>::new(simd, tile.y[from + j]).max(floor);
+            inverse[j] = y[j].recip_by_products();
+        }
+        let values = self.divergence.values(x, y, inverse);
+        for (j, value) in values.into_iter().enumerate() {
+            let value = self.weighted(simd, value, tile.m[from + j]);
+            sums[j % WIDE] = sums[j % WIDE] + value;
+        }
+    }
+}
