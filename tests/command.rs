@@ -124,13 +124,20 @@ fn a_summary_names_the_engine_and_threads_change_nothing() {
     assert_eq!(autodiff["engine"], "autodiff");
     assert_close("W", &w, &tensors, 1e-9);
     let (smooth, _) = run("smooth", &["--penalty", "smooth"]);
-    assert_eq!(smooth["engine"], "autodiff");
+    assert_eq!(smooth["engine"], "fused");
 
     let out = folder.path("refused");
-    let more = ["--penalty", "smooth", "--engine", "fused", "--out", &out];
+    let more = [
+        "--hypergradient",
+        "forward",
+        "--engine",
+        "fused",
+        "--out",
+        &out,
+    ];
     let refused = altbi(&[&base[..], &more].concat());
     assert_eq!(refused.status.code(), Some(2));
-    assert!(String::from_utf8_lossy(&refused.stderr).contains("penalty 'smooth'"));
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("forward mode"));
     assert!(!Path::new(&out).exists());
     if cfg!(not(feature = "flex")) {
         let unbuilt = altbi(&[&base[..], &["--device", "flex"]].concat());

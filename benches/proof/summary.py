@@ -108,6 +108,19 @@ def details(tasks):
     table(["task", "to plain", "to path", "to tpe", "refit", "seconds"], rows)
 
 
+def refits(tasks):
+    """Every answer was refitted: how often that raised D, and what became of the judged error."""
+    every = [s for rivals in tasks.values() for own in rivals.values() for s in own.values()]
+    raised = sum(after > before for before, after in (s["divergence"] for s in every))
+    print(f"{len(every)} refits, {raised} of which raised the divergence on the entries they were given.\n")
+    head = ["task", "practical", "plain", *SEARCHES, *RULES]
+    rows = []
+    for name, rivals in tasks.items():
+        cells = [text(logs(rivals[r], rivals[r], "refit", "judged")) if r in rivals else "" for r in head[1:]]
+        rows.append([name, *cells])
+    table(head, rows)
+
+
 def main(folder):
     tasks = read(folder)
     benchmarks = {n: t for n, t in tasks.items() if n[:2] in ("a-", "b-", "c-", "d-")}
@@ -121,6 +134,8 @@ def main(folder):
         relative_to_plain(others)
     print("Practical relative to three of them; its refit relative to what was before; its seconds\n")
     details(tasks)
+    print("Judged error after the refit, relative to before it\n")
+    refits(tasks)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,7 @@
 //! The two floating-point types and their vectors, by the crate pulp.
 
+use std::borrow::Cow;
+
 use pulp::Simd;
 use pulp::bytemuck::{Pod, cast};
 
@@ -12,6 +14,8 @@ pub(crate) trait Real: Pod + PartialOrd + std::fmt::Debug + Send + Sync {
     /// The name of the type elsewhere.
     const PRECISION: Precision;
 
+    /// Numbers in this type, without a copy where they are.
+    fn rounded(values: &[f64]) -> Cow<'_, [Self]>;
     /// Rounds.
     fn from_f64(value: f64) -> Self;
     /// Widens.
@@ -141,6 +145,10 @@ impl Real for f64 {
     const PRECISION: Precision = Precision::F64;
     const EXPONENT_SCALE: f64 = 4_294_967_296.0;
 
+    fn rounded(values: &[f64]) -> Cow<'_, [f64]> {
+        Cow::Borrowed(values)
+    }
+
     plain_operations!(
         f64,
         f64s,
@@ -215,6 +223,10 @@ impl Real for f64 {
 impl Real for f32 {
     const PRECISION: Precision = Precision::F32;
     const EXPONENT_SCALE: f64 = 1.0;
+
+    fn rounded(values: &[f64]) -> Cow<'_, [f32]> {
+        values.iter().map(|value| *value as f32).collect()
+    }
 
     plain_operations!(
         f32,

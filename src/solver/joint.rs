@@ -104,32 +104,39 @@ impl Solver {
 
     /// The engine of bunches over either factor or both: fused where every part can be.
     pub(super) fn joint(&self, problem: &Problem) -> Result<(Joint, EngineUsed)> {
-        let (criterion, length) = (self.criterion.clone(), self.config.updates_of_w());
-        let (span, mode) = (self.span()?, self.config.hypergradient);
-        let tuned = self.config.method == Method::AltBi;
-        let fused = if tuned && !matches!(mode, Mode::Reverse | Mode::Adjoint) {
-            Err(Error::EngineUnsupported {
-                reason: format!("hypergradients by {mode} mode"),
-            })
-        } else if self.config.engine == EngineChoice::Autodiff {
-            Err(Error::EngineUnsupported {
-                reason: "autodiff was asked for".into(),
-            })
-        } else {
-            let (of_w, of_h) = self.rules()?;
-            JointBunch::fused(problem, of_w, of_h, criterion.clone(), span, length)
-        };
-        let (bunch, used) = match fused {
-            Ok(bunch) => (bunch, EngineUsed::Fused),
+        match self.fused_joint(problem) {
             Err(Error::EngineUnsupported { .. }) if self.config.engine != EngineChoice::Fused => {
                 let (of_w, of_h) = self.rules()?;
-                let bunch = JointBunch::new(problem, of_w, of_h, criterion, span, length)?;
-                (bunch, EngineUsed::Autodiff)
+                let (criterion, length) = (self.criterion.clone(), self.config.updates_of_w());
+                let bunch = JointBunch::new(problem, of_w, of_h, criterion, self.span()?, length)?;
+                Ok((self.joint_of(problem, bunch), EngineUsed::Autodiff))
             }
-            Err(error) => return Err(error),
-        };
-        let joint = Joint::new(bunch, self.layout(problem), self.config.units, mode);
-        Ok((joint, used))
+            fused => Ok((fused?, EngineUsed::Fused)),
+        }
+    }
+
+    /// The same on a fused data term.
+    ///
+    /// # Errors
+    /// [`Error::EngineUnsupported`] with what cannot be fused.
+    pub(super) fn fused_joint(&self, problem: &Problem) -> Result<Joint> {
+        let refused = |reason: String| Err(Error::EngineUnsupported { reason });
+        let mode = self.config.hypergradient;
+        if self.config.engine == EngineChoice::Autodiff {
+            return refused("autodiff was asked for".into());
+        }
+        if self.config.method == Method::AltBi && !matches!(mode, Mode::Reverse | Mode::Adjoint) {
+            return refused(format!("hypergradients by {mode} mode"));
+        }
+        let (of_w, of_h) = self.rules()?;
+        let (criterion, length) = (self.criterion.clone(), self.config.updates_of_w());
+        let bunch = JointBunch::fused(problem, of_w, of_h, criterion, self.span()?, length)?;
+        Ok(self.joint_of(problem, bunch))
+    }
+
+    fn joint_of(&self, problem: &Problem, bunch: JointBunch) -> Joint {
+        let (units, mode) = (self.config.units, self.config.hypergradient);
+        Joint::new(bunch, self.layout(problem), units, mode)
     }
 
     /// Plain updates of both factors, so that a run does not begin with noise.

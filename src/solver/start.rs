@@ -159,11 +159,19 @@ impl Solver {
             let (joint, used) = self.joint(problem)?;
             return Ok((Box::new(joint), used));
         }
-        match (self.config.engine, self.fused(problem)?) {
-            (EngineChoice::Autodiff, _) => autodiff(self),
-            (_, Ok(engine)) => Ok((engine, EngineUsed::Fused)),
-            (EngineChoice::Auto, Err(_)) => autodiff(self),
-            (EngineChoice::Fused, Err(reason)) => Err(Error::EngineUnsupported { reason }),
+        if let (EngineChoice::Auto | EngineChoice::Fused, Ok(engine)) =
+            (self.config.engine, self.fused(problem)?)
+        {
+            return Ok((engine, EngineUsed::Fused));
+        }
+        // What the paper's own loops do not know (smoothness, a penalty from outside) runs on
+        // the data term.
+        match self.fused_joint(problem) {
+            Ok(joint) => Ok((Box::new(joint), EngineUsed::Fused)),
+            Err(Error::EngineUnsupported { .. }) if self.config.engine != EngineChoice::Fused => {
+                autodiff(self)
+            }
+            Err(error) => Err(error),
         }
     }
 

@@ -135,10 +135,8 @@ impl<T: Real> Dense<T> {
         second: &mut [f64],
     ) {
         let rank = job.rank;
-        let converted =
-            |values: &[f64]| -> Vec<T> { values.iter().map(|v| T::from_f64(*v)).collect() };
-        let other = converted(job.other);
-        let other_bars = job.other_bars.map(converted);
+        let other = T::rounded(job.other);
+        let other_bars = job.other_bars.map(T::rounded);
         let threads = rayon::current_num_threads();
         let work = side.rows * side.columns * rank;
         let rows = if threads == 1 || work < WORTH_SHARING {
@@ -164,7 +162,7 @@ impl<T: Real> Dense<T> {
                 own: &job.own[first * rank..(first + count) * rank],
                 other: &other,
                 own_bars: job.own_bars.map(|bars| &bars[cut(bars, first, count)]),
-                other_bars: other_bars.each_ref().map(Vec::as_slice),
+                other_bars: other_bars.each_ref().map(|bars| &bars[..]),
                 sums: job.sums,
                 rank,
                 out,

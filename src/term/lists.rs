@@ -68,24 +68,18 @@ impl Lists<usize> {
     /// `sums` r, `values` r for each place, `out` r for each line.
     pub(super) fn add_complement(&self, sums: &[f64], values: &[f64], out: &mut [f64]) {
         let rank = sums.len();
-        let rows = out
-            .par_chunks_exact_mut(rank)
-            .with_min_len(ROWS)
-            .enumerate();
-        rows.for_each(|(line, out)| {
-            let mut sum = [0.0; 8];
-            // Some components at a time, in registers.
-            for from in (0..rank).step_by(sum.len()) {
-                let width = sum.len().min(rank - from);
-                let sum = &mut sum[..width];
-                sum.copy_from_slice(&sums[from..from + width]);
-                for place in self.of(line) {
-                    let row = &values[place * rank + from..][..width];
-                    for (sum, value) in sum.iter_mut().zip(row) {
+        let tasks = out.par_chunks_mut(ROWS * rank).enumerate();
+        tasks.for_each(|(task, out)| {
+            let mut sum = vec![0.0; rank];
+            for (row, out) in out.chunks_exact_mut(rank).enumerate() {
+                sum.copy_from_slice(sums);
+                for place in self.of(task * ROWS + row) {
+                    let values = &values[place * rank..(place + 1) * rank];
+                    for (sum, value) in sum.iter_mut().zip(values) {
                         *sum -= value;
                     }
                 }
-                for (slot, sum) in out[from..from + width].iter_mut().zip(sum.iter()) {
+                for (slot, sum) in out.iter_mut().zip(&sum) {
                     *slot += sum;
                 }
             }

@@ -78,13 +78,17 @@ impl<'a> Broadcast<'a> {
         }
     }
 
-    /// Entry (i, k).
+    /// Adds row i to a row of r numbers.
     #[inline(always)]
-    fn at(&self, i: usize, k: usize) -> f64 {
+    fn add_to(&self, i: usize, row: &mut [f64]) {
         let [rows, width] = self.shape;
         let i = if rows == 1 { 0 } else { i };
-        let k = if width == 1 { 0 } else { k };
-        self.values[i * width + k]
+        let values = &self.values[i * width..(i + 1) * width];
+        if width == row.len() {
+            row.iter_mut().zip(values).for_each(|(a, b)| *a += b);
+        } else {
+            row.iter_mut().for_each(|a| *a += values[0]);
+        }
     }
 }
 
@@ -176,14 +180,22 @@ fn forward(
     tasks
         .enumerate()
         .for_each(|(task, ((updated, ratio), inverse))| {
-            let first = task * size;
-            for index in 0..updated.len() {
-                let (i, k) = ((first + index) / rank, (first + index) % rank);
-                let denominator = (inverse[index] + more.at(i, k)).max(floor);
-                let q = (ratio[index] + less.at(i, k)) / denominator;
-                ratio[index] = q;
-                inverse[index] = denominator.recip();
-                updated[index] = w[first + index] * gain(q, exponent, floor);
+            let first = task * size / rank;
+            let rows = updated
+                .chunks_exact_mut(rank)
+                .zip(ratio.chunks_exact_mut(rank))
+                .zip(inverse.chunks_exact_mut(rank));
+            for (i, ((updated, ratio), inverse)) in rows.enumerate() {
+                let i = first + i;
+                less.add_to(i, ratio);
+                more.add_to(i, inverse);
+                let w = &w[i * rank..(i + 1) * rank];
+                for k in 0..rank {
+                    let denominator = inverse[k].max(floor);
+                    ratio[k] /= denominator;
+                    inverse[k] = denominator.recip();
+                    updated[k] = w[k] * gain(ratio[k], exponent, floor);
+                }
             }
         });
     let shapes = [less.shape, more.shape];
