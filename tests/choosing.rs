@@ -217,7 +217,10 @@ fn what_contradicts_itself_exits_with_2_and_leaves_nothing() {
             "fit x.npy --rank 3 --lambda-min 2 --lambda-max 1",
             "smallest λ",
         ),
-        ("fit x.npy --rank 3 --penalize h --engine fused", "fused"),
+        (
+            "fit x.npy --rank 3 --penalize h --hypergradient forward --engine fused",
+            "forward mode",
+        ),
         (
             "fit x.npy --rank 3 --penalize h --hypergradient implicit",
             "implicit",

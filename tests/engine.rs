@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use altbi::check::{cases, relative_difference};
 use altbi::device::Device;
-use altbi::engine::{FusedBunch, FusedPenalty, tolerance};
+use altbi::engine::{FusedBunch, tolerance};
+use altbi::penalty::FusedPenalty;
 use altbi::update::Rule;
 use altbi::{
     AltBiConfig, Beta, Bunch, Criterion, Divergence, EngineChoice, EngineUsed, Error, Exponent,

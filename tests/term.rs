@@ -8,9 +8,9 @@ use std::sync::Arc;
 use altbi::joint::{JointBunch, JointHypergradient, Pair, Span};
 use altbi::update::Rule;
 use altbi::{
-    AltBiConfig, Beta, BunchOver, Criterion, EngineChoice, EngineUsed, HeldOut, Hoyer, L1, Mode,
-    Normalization, PenaltyTerm, Precision, Problem, Scope, Side, Smooth, SquaredL2, Training,
-    Units,
+    AltBiConfig, Beta, BunchOver, Criterion, EngineChoice, EngineUsed, Error, HeldOut, Hoyer, L1,
+    Mode, Normalization, Penalty, PenaltyTerm, Precision, Problem, Scope, Side, Smooth, Split,
+    SquaredL2, Training, Units,
 };
 use burn::tensor::Tensor;
 use common::{assert_close, matrix};
@@ -324,4 +324,100 @@ fn what_cannot_be_fused_is_refused_by_name_or_runs_on_tensors() {
     let terms = [(Side::W, PenaltyTerm::tuned(Hoyer))];
     let outcome = config.penalizing(Beta::KL, terms).run(&problem).unwrap();
     assert!(matches!(outcome.engine, EngineUsed::Checked(_)));
+}
+
+#[test]
+fn a_joint_bunch_refuses_what_does_not_fit_it() {
+    let shape = [9, 8, 3];
+    let wide = problem(9, 8, None, Precision::F64);
+    let narrow = problem(9, 8, None, Precision::F32);
+    let criterion: Arc<dyn Criterion> = Arc::new(Training);
+    let setting = Setting {
+        shape,
+        beta: 1.0,
+        exponent: 1.0,
+        span: Span::Both,
+        length: 2,
+    };
+    let (fused, reference) = both(&wide, &setting, &criterion);
+    let lambda = weights(&wide, &setting, Scope::Component);
+    for bunch in [&fused, &reference] {
+        let found = bunch.hypergradient(&start(&narrow, shape), &lambda, Mode::Reverse);
+        assert!(matches!(found, Err(Error::Precision { what: "W", .. })));
+        let narrow_lambda = weights(&narrow, &setting, Scope::Component);
+        let found = bunch.hypergradient(&start(&wide, shape), &narrow_lambda, Mode::Reverse);
+        assert!(matches!(found, Err(Error::Precision { what: "λ", .. })));
+    }
+    // Weighted by component, a penalty that mixes components is the gradient of nothing.
+    let hoyer = Rule::new(Arc::new(Beta::KL), vec![PenaltyTerm::tuned(Hoyer)]);
+    let plain = Rule::new(Arc::new(Beta::KL), Vec::new());
+    let bunch = JointBunch::new(
+        &wide,
+        hoyer,
+        plain.clone(),
+        criterion.clone(),
+        Span::Both,
+        2,
+    );
+    let found = bunch
+        .unwrap()
+        .hypergradient(&start(&wide, shape), &lambda[..1], Mode::Reverse);
+    assert!(matches!(found, Err(Error::ScopeUnsupported { .. })));
+    // The divergence of H's rule has a domain, too.
+    let mut x = matrix(9, 8, 0.2);
+    x[[4, 5]] = 0.0;
+    let zero = Problem::new(&x, Precision::F64).unwrap();
+    let of_h = Rule::new(Arc::new(Beta::ITAKURA_SAITO), Vec::new());
+    let found = JointBunch::new(&zero, plain, of_h, criterion, Span::Both, 2);
+    assert!(matches!(
+        found,
+        Err(Error::OutsideDomain {
+            row: 4,
+            column: 5,
+            ..
+        })
+    ));
+}
+
+/// A penalty for maps of 4×3 pixels: it knows no other shape.
+#[derive(Debug)]
+struct Map;
+
+impl Penalty for Map {
+    fn name(&self) -> String {
+        "map".into()
+    }
+    fn is_sum_over_entries(&self) -> bool {
+        true
+    }
+    fn value(&self, w: &Tensor<2>) -> Tensor<2> {
+        self.entries(w).unwrap().sum_dim(1)
+    }
+    fn entries(&self, w: &Tensor<2>) -> Option<Tensor<2>> {
+        assert_eq!(w.dims()[0], 12, "only maps of 4×3 pixels");
+        Some(w.clone() * w.clone() * 0.5)
+    }
+    fn split(&self, w: &Tensor<2>) -> Split {
+        assert_eq!(w.dims()[0], 12, "only maps of 4×3 pixels");
+        Split {
+            positive: w.clone(),
+            negative: w.zeros_like().slice([0..1, 0..1]),
+        }
+    }
+}
+
+#[test]
+fn a_penalty_tied_to_a_shape_is_weighted_by_component() {
+    let problem = Problem::new(&matrix(12, 9, 0.2), Precision::F64).unwrap();
+    let terms = [(Side::W, PenaltyTerm::tuned(Map))];
+    let outcome = practical_like(2)
+        .penalizing(Beta::KL, terms)
+        .run(&problem)
+        .unwrap();
+    let terms = [(Side::W, PenaltyTerm::tuned(SquaredL2))];
+    let built_in = practical_like(2)
+        .penalizing(Beta::KL, terms)
+        .run(&problem)
+        .unwrap();
+    assert_close("λ", &outcome.lambda, &built_in.lambda, 1e-9);
 }

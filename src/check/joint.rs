@@ -51,7 +51,7 @@ impl JointDraw {
         let mut groups = Vec::new();
         for (side, rule, rows) in [(Side::W, &bunch.of_w, n), (Side::H, &bunch.of_h, m)] {
             for term in rule.terms.iter().filter(|term| term.is_tuned()) {
-                scope.check_penalty(term.penalty.as_ref(), &pair.w)?;
+                scope.check_penalty(term.penalty.as_ref())?;
                 groups.push(WeightGroup {
                     side,
                     penalty: term.penalty.name(),

@@ -235,10 +235,10 @@ pub fn check_joint(
     };
     // Shapes first: what measures rounding takes them for granted.
     by_mode(Mode::Reverse)?;
-    let resolution = bunch.resolution(pair, lambda);
+    // What differentiates has no part in the coarseness of differences.
     let rounding = Rounding {
-        of_tangents: resolution,
-        of_differences: 100.0 * resolution,
+        of_tangents: bunch.rounding(pair, lambda),
+        of_differences: 100.0 * bunch.resolution(pair, lambda),
     };
     let precision = Precision::of(&pair.w);
     let shorter = || {

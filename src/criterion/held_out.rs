@@ -4,7 +4,6 @@ use burn::tensor::Tensor;
 
 use super::{Criterion, Entries, weighted_derivative, weighted_divergence};
 use crate::divergence::Divergence;
-use crate::engine::FusedCriterion;
 use crate::error::{Error, Result};
 use crate::problem::{Observed, Problem};
 
@@ -47,8 +46,8 @@ impl Criterion for HeldOut {
         Entries::HeldOut
     }
 
-    fn fused(&self) -> Option<FusedCriterion> {
-        Some(FusedCriterion::HeldOut)
+    fn is_divergence(&self) -> bool {
+        true
     }
 
     fn derivative(

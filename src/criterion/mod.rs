@@ -24,7 +24,6 @@ pub use held_out::HeldOut;
 pub use training::Training;
 
 use crate::divergence::Divergence;
-use crate::engine::FusedCriterion;
 use crate::error::Result;
 use crate::problem::{Observed, Problem};
 
@@ -77,10 +76,10 @@ pub trait Criterion: Debug + Send + Sync {
         Entries::Training
     }
 
-    /// Its name in the [fused engine](mod@crate::engine). `None`: runs with it are
-    /// computed on tensors.
-    fn fused(&self) -> Option<FusedCriterion> {
-        None
+    /// Whether E is the problem's divergence over its [entries](Criterion::entries), and
+    /// nothing else, so that fused loops can compute it.
+    fn is_divergence(&self) -> bool {
+        false
     }
 
     /// The hand-written `∂E/∂y`, n×m. Without it only reverse mode works.

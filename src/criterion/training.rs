@@ -4,7 +4,6 @@ use burn::tensor::Tensor;
 
 use super::{Criterion, weighted_derivative, weighted_divergence};
 use crate::divergence::Divergence;
-use crate::engine::FusedCriterion;
 use crate::problem::Observed;
 
 /// `E_i = Σ_j M_ij d(x_ij, y_ij)`, M the mask of the inner updates.
@@ -20,8 +19,8 @@ impl Criterion for Training {
         weighted_divergence(divergence, &observed.x, observed.mask.as_ref(), y)
     }
 
-    fn fused(&self) -> Option<FusedCriterion> {
-        Some(FusedCriterion::Training)
+    fn is_divergence(&self) -> bool {
+        true
     }
 
     fn derivative(

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use burn::tensor::Tensor;
 use ndarray::Array2;
 
-use super::{Engine, Errors, FusedCriterion};
+use super::{Engine, Errors};
 use crate::bunch::Bunch;
-use crate::criterion::{Criterion, weighted_divergence};
+use crate::criterion::{Criterion, Entries, weighted_divergence};
 use crate::error::Result;
 use crate::factors::Factors;
 use crate::hypergradient::Mode;
@@ -47,9 +47,10 @@ impl Autodiff {
 
     /// D at the end of a bunch, which is E where E counts the same entries.
     fn divergence(&self, bunch: &Bunch, problem: &Problem, w: &Tensor<2>, outer_error: f64) -> f64 {
-        match self.criterion.fused() {
-            Some(FusedCriterion::Training) => outer_error,
-            _ => self.divergences(problem, w, &bunch.other).iter().sum(),
+        if counts_training(self.criterion.as_ref()) {
+            outer_error
+        } else {
+            self.divergences(problem, w, &bunch.other).iter().sum()
         }
     }
 }
@@ -118,4 +119,9 @@ impl Engine for Autodiff {
 
 pub(super) fn host(tensor: &Tensor<2>) -> Array2<f64> {
     tensor.to_matrix().expect("a tensor fills its shape")
+}
+
+/// Whether E is D.
+pub(super) fn counts_training(criterion: &dyn Criterion) -> bool {
+    criterion.is_divergence() && criterion.entries() == Entries::Training
 }

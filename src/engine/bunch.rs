@@ -69,16 +69,17 @@ impl<'a> FusedBunch<'a> {
             Plan::of(rule).map_err(unsupported)?,
             Plan::of(&of_h).map_err(unsupported)?,
         ];
-        let criterion = criterion
-            .fused()
-            .ok_or_else(|| unsupported(format!("criterion '{}'", criterion.name())))?;
+        if !criterion.is_divergence() {
+            return Err(unsupported(format!("criterion '{}'", criterion.name())));
+        }
+        let over = criterion.entries();
         let threads = rayon::current_num_threads();
         let engine: Box<dyn Updates + Send> = match problem.precision() {
             Precision::F64 => Box::new(FusedEngine::<f64>::new(
-                problem, plans, criterion, rank, length, threads,
+                problem, plans, over, rank, length, threads,
             )),
             Precision::F32 => Box::new(FusedEngine::<f32>::new(
-                problem, plans, criterion, rank, length, threads,
+                problem, plans, over, rank, length, threads,
             )),
         };
         Ok(Self {

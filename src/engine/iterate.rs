@@ -6,7 +6,8 @@ use super::block::{RowOutcome, Wanted};
 use super::fused::{Fused, Request};
 use super::lanes::Real;
 use super::plan::Plan;
-use super::{Engine, Errors, FusedCriterion};
+use super::{Engine, Errors};
+use crate::criterion::Entries;
 use crate::error::Result;
 use crate::factors::{Factors, Side};
 use crate::problem::Problem;
@@ -29,7 +30,7 @@ impl<T: Real> FusedEngine<T> {
     pub(crate) fn new(
         problem: &Problem,
         [of_w, of_h]: [Plan; 2],
-        criterion: FusedCriterion,
+        over: Entries,
         rank: usize,
         length: usize,
         threads: usize,
@@ -38,7 +39,7 @@ impl<T: Real> FusedEngine<T> {
             fused: Fused::new(problem, rank, threads),
             of_w,
             of_h,
-            held_out: criterion == FusedCriterion::HeldOut,
+            held_out: over == Entries::HeldOut,
             length,
             transposed: Array2::zeros((problem.shape()[1], rank)),
         }

@@ -3,8 +3,8 @@
 use burn::tensor::Tensor;
 use ndarray::Array2;
 
-use super::autodiff::host;
-use super::{Engine, Errors, FusedCriterion};
+use super::autodiff::{counts_training, host};
+use super::{Engine, Errors};
 use crate::error::Result;
 use crate::factors::{Factors, Side};
 use crate::hypergradient::Mode;
@@ -91,9 +91,10 @@ impl Joint {
         let bunch = &self.bunch;
         let divergences = to_host(&bunch.data.divergences(&bunch.of_w, pair));
         let divergence = divergences.iter().sum();
-        let outer_error = match bunch.criterion.fused() {
-            Some(FusedCriterion::Training) => divergence,
-            _ => bunch.outer_error(pair),
+        let outer_error = if counts_training(bunch.criterion.as_ref()) {
+            divergence
+        } else {
+            bunch.outer_error(pair)
         };
         let errors = Errors {
             outer_error,

@@ -59,7 +59,6 @@ pub(crate) use iterate::FusedEngine;
 pub(crate) use joint::Joint;
 pub(crate) use plan::Plan;
 pub use sample::COMPARED_ENTRIES;
-pub use term::FusedPenalty;
 
 use crate::error::Result;
 use crate::factors::Factors;
@@ -122,15 +121,6 @@ impl fmt::Display for EngineUsed {
             None => formatter.write_str(self.name()),
         }
     }
-}
-
-/// An outer error that the fused engine knows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum FusedCriterion {
-    /// [`Training`](crate::Training).
-    Training,
-    /// [`HeldOut`](crate::HeldOut).
-    HeldOut,
 }
 
 /// How well a pair of factors does.

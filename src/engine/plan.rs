@@ -1,9 +1,9 @@
 //! What a fused update does, in plain numbers; and whether a rule can be fused.
 
 use super::lanes::Real;
-use super::term::FusedPenalty;
 use crate::divergence::{Beta, Divergence};
 use crate::numerics::to_host;
+use crate::penalty::FusedPenalty;
 use crate::penalty::Weight;
 use crate::update::Rule;
 

@@ -4,24 +4,7 @@ use pulp::Simd;
 
 use super::kernel::{Point, Sums};
 use super::lanes::{Lanes, Real};
-
-/// A penalty that the fused engine knows; [`Penalty::fused`](crate::Penalty::fused)
-/// names it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum FusedPenalty {
-    /// [`L1`](crate::L1).
-    L1,
-    /// [`SquaredL2`](crate::SquaredL2).
-    SquaredL2,
-    /// [`Group`](crate::Group).
-    Group,
-    /// [`SquaredL1`](crate::SquaredL1).
-    SquaredL1,
-    /// [`Hoyer`](crate::Hoyer).
-    Hoyer,
-    /// [`NoPenalty`](crate::NoPenalty).
-    None,
-}
+use crate::penalty::FusedPenalty;
 
 /// λ_i and how it moves: 1 where the term is tuned, 0 where it is fixed.
 pub(super) struct TermWeight<T: Real, S: Simd> {

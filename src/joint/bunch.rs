@@ -11,7 +11,8 @@ use crate::criterion::Criterion;
 use crate::error::{Error, Result};
 use crate::factors::Side;
 use crate::hypergradient::{Fault, Mode};
-use crate::numerics::to_host;
+use crate::lambda::check_weights_by_component;
+use crate::numerics::{Precision, to_host};
 use crate::penalty::Weight;
 use crate::problem::Problem;
 use crate::term::{self, Kept};
@@ -77,6 +78,7 @@ pub struct JointBunch {
     pub span: Span,
     /// T.
     pub length: usize,
+    pub(crate) precision: Precision,
 }
 
 /// The rules with the weights in them.
@@ -122,7 +124,7 @@ impl JointBunch {
         let beta = of_w.divergence.fused();
         let beta =
             beta.ok_or_else(|| refused(format!("divergence '{}'", of_w.divergence.name())))?;
-        if criterion.fused().is_none() {
+        if !criterion.is_divergence() {
             return Err(refused(format!("criterion '{}'", criterion.name())));
         }
         if !problem.device().is_host() {
@@ -144,7 +146,9 @@ impl JointBunch {
         data: Data,
     ) -> Result<Self> {
         check_length(length)?;
-        problem.check_domain(of_w.divergence.as_ref())?;
+        for rule in [&of_w, &of_h] {
+            problem.check_domain(rule.divergence.as_ref())?;
+        }
         criterion.check(problem)?;
         for (side, rule) in [(Side::W, &of_w), (Side::H, &of_h)] {
             if !span.covers(side) && rule.terms.iter().any(|term| term.is_tuned()) {
@@ -159,6 +163,7 @@ impl JointBunch {
             of_w,
             of_h,
             data,
+            precision: problem.precision(),
             criterion,
             span,
             length,
@@ -280,6 +285,17 @@ impl JointBunch {
                 return Err(shape(what, expected, tensor.dims()));
             }
         }
+        let tensors = [("W", &pair.w), ("Hᵀ", &pair.h)];
+        let weights = lambda.iter().map(|weight| ("λ", weight));
+        for (what, tensor) in tensors.into_iter().chain(weights) {
+            if tensor.dtype() != self.precision.dtype() {
+                return Err(Error::Precision {
+                    what,
+                    expected: format!("{:?}", self.precision.dtype()),
+                    found: format!("{:?}", tensor.dtype()),
+                });
+            }
+        }
         let (of_w, all) = self.tuned();
         if lambda.len() != all {
             return Err(shape("the list of λ", [all, 1], [lambda.len(), 1]));
@@ -290,6 +306,14 @@ impl JointBunch {
             let fits = |found: usize, expected: usize| found == 1 || found == expected;
             if !(fits(found[0], rows) && fits(found[1], rank)) {
                 return Err(shape("λ", [rows, rank], found));
+            }
+        }
+        let terms = self.of_w.terms.iter().chain(&self.of_h.terms);
+        let tuned = terms.filter(|term| term.is_tuned());
+        for (term, weight) in tuned.zip(lambda) {
+            // Weighted by component, a penalty that mixes components is no gradient.
+            if weight.dims()[1] > 1 {
+                check_weights_by_component(term.penalty.as_ref(), "component")?;
             }
         }
         Ok(())

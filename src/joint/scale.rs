@@ -86,6 +86,24 @@ impl JointBunch {
         crate::numerics::CANCELLATION * self.terms(pair) / largest
     }
 
+    /// What rounding alone can make of dE/dλ in a mode that differentiates: a thousand times
+    /// epsilon of what its terms are when they do not cancel.
+    pub(crate) fn rounding(&self, pair: &Pair, lambda: &[Tensor<2>]) -> f64 {
+        let end = self.run(pair, lambda);
+        let moved = |before: &Tensor<2>, after: &Tensor<2>| {
+            let (before, after) = (to_host(before), to_host(after));
+            let changes = before.iter().zip(&after).map(|(b, a)| (a - b).abs());
+            let size = after
+                .iter()
+                .fold(f64::MIN_POSITIVE, |most, a| most.max(a.abs()));
+            changes.fold(0.0, f64::max) / size
+        };
+        let moved = f64::max(moved(&pair.w, &end.w), moved(&pair.h, &end.h));
+        let weights = lambda.iter().flat_map(to_host);
+        let largest = weights.fold(f64::MIN_POSITIVE, f64::max);
+        1000.0 * Precision::of(&pair.w).epsilon() * self.terms(&end) * moved.min(1.0) / largest
+    }
+
     /// How large the terms are whose sum is E's change: for telling a hypergradient from
     /// rounding.
     pub(super) fn terms(&self, pair: &Pair) -> f64 {

@@ -13,5 +13,6 @@ mod step;
 pub(crate) use hierarchy::{Hierarchy, Moment};
 pub use initial::{LambdaStart, balanced_lambda};
 pub use layout::{Layout, WeightGroup};
+pub(crate) use scope::check_weights_by_component;
 pub use scope::{SCOPES, Scope, Units};
 pub use step::{LambdaStep, Moments};

@@ -99,22 +99,11 @@ impl Scope {
     /// # Errors
     /// [`Error::ScopeUnsupported`] for weights by component or entry on a penalty that
     /// is no sum over entries.
-    pub fn check_penalty(
-        self,
-        penalty: &dyn Penalty,
-        probe: &burn::tensor::Tensor<2>,
-    ) -> Result<()> {
-        let by_row = matches!(self, Self::Row | Self::Shared);
-        if by_row || penalty.entries(probe).is_some() {
-            return Ok(());
+    pub fn check_penalty(self, penalty: &dyn Penalty) -> Result<()> {
+        match self {
+            Self::Row | Self::Shared => Ok(()),
+            _ => check_weights_by_component(penalty, &self.name()),
         }
-        Err(Error::ScopeUnsupported {
-            scope: self.name(),
-            reason: format!(
-                "penalty '{}' mixes the components of a row; it takes the scopes row and shared",
-                penalty.name()
-            ),
-        })
     }
 
     /// The shape of the weights for a factor with so many rows and components.
@@ -126,6 +115,23 @@ impl Scope {
             Self::Entry => [rows, rank],
         }
     }
+}
+
+/// Refuses weights that tell components apart on a penalty that mixes them.
+///
+/// # Errors
+/// [`Error::ScopeUnsupported`] in the name of the scope.
+pub(crate) fn check_weights_by_component(penalty: &dyn Penalty, scope: &str) -> Result<()> {
+    if penalty.is_sum_over_entries() {
+        return Ok(());
+    }
+    Err(Error::ScopeUnsupported {
+        scope: scope.into(),
+        reason: format!(
+            "penalty '{}' mixes the components of a row; it takes the scopes row and shared",
+            penalty.name()
+        ),
+    })
 }
 
 /// What λ is measured in.

@@ -2,8 +2,7 @@
 
 use burn::tensor::Tensor;
 
-use super::{Penalty, constant_like};
-use crate::engine::FusedPenalty;
+use super::{FusedPenalty, Penalty, constant_like};
 use crate::numerics::{Floored, Precision};
 use crate::split::{MajoriserPowers, Split};
 

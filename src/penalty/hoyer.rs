@@ -3,8 +3,7 @@
 use burn::tensor::Tensor;
 
 use super::group::{above_floor, inverse_norm};
-use super::{Penalty, constant_like};
-use crate::engine::FusedPenalty;
+use super::{FusedPenalty, Penalty, constant_like};
 use crate::split::{MajoriserPowers, Split};
 
 /// `r(w) = ‖w‖₁ / ‖w‖₂`, between 1 (one entry) and √r (all equal).

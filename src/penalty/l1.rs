@@ -2,8 +2,7 @@
 
 use burn::tensor::Tensor;
 
-use super::{Penalty, constant_like};
-use crate::engine::FusedPenalty;
+use super::{FusedPenalty, Penalty, constant_like};
 use crate::split::{MajoriserPowers, Split};
 
 /// `r(w) = Σ_k w_k`, with `p⁺ = 1` and `p⁻ = 0`.
@@ -21,6 +20,10 @@ impl Penalty for L1 {
 
     fn value(&self, w: &Tensor<2>) -> Tensor<2> {
         w.clone().sum_dim(1)
+    }
+
+    fn is_sum_over_entries(&self) -> bool {
+        true
     }
 
     fn entries(&self, w: &Tensor<2>) -> Option<Tensor<2>> {

@@ -66,7 +66,6 @@ pub use squared_l1::SquaredL1;
 pub use squared_l2::SquaredL2;
 pub use term::{PenaltyTerm, Weight};
 
-use crate::engine::FusedPenalty;
 use crate::error::{Error, Result};
 use crate::split::{MajoriserPowers, Split};
 
@@ -84,9 +83,14 @@ pub trait Penalty: Debug + Send + Sync {
     /// `r(w_i)` of each row: n×1.
     fn value(&self, w: &Tensor<2>) -> Tensor<2>;
 
-    /// What each entry adds to `r(w_i)`, n×r, where r is such a sum (for a coupled
-    /// penalty: over its own column). With it a penalty can be weighted by component
-    /// and by entry; without, only by row or all alike.
+    /// Whether r is a sum over entries (for a coupled penalty: over its own column), so that
+    /// it can be weighted by component and by entry, not only by row or all alike. Such a
+    /// penalty answers [`entries`](Penalty::entries).
+    fn is_sum_over_entries(&self) -> bool {
+        false
+    }
+
+    /// What each entry adds to `r(w_i)`, n×r, where r is such a sum.
     fn entries(&self, w: &Tensor<2>) -> Option<Tensor<2>> {
         let _ = w;
         None
@@ -122,8 +126,8 @@ pub trait Penalty: Debug + Send + Sync {
         None
     }
 
-    /// Which of the [fused engine](mod@crate::engine)'s penalties this is. `None`:
-    /// runs with it are computed on tensors.
+    /// Which of the penalties it is that the loops of the paper's bunch know. `None`: bunches
+    /// with it run on the [data term](mod@crate::term).
     fn fused(&self) -> Option<FusedPenalty> {
         None
     }
@@ -180,6 +184,9 @@ impl<P: Penalty + ?Sized> Penalty for Arc<P> {
     fn value(&self, w: &Tensor<2>) -> Tensor<2> {
         (**self).value(w)
     }
+    fn is_sum_over_entries(&self) -> bool {
+        (**self).is_sum_over_entries()
+    }
     fn entries(&self, w: &Tensor<2>) -> Option<Tensor<2>> {
         (**self).entries(w)
     }
@@ -201,6 +208,24 @@ impl<P: Penalty + ?Sized> Penalty for Arc<P> {
     fn fused(&self) -> Option<FusedPenalty> {
         (**self).fused()
     }
+}
+
+/// A penalty that the paper's [fused bunch](mod@crate::engine) knows;
+/// [`Penalty::fused`] names it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FusedPenalty {
+    /// [`L1`](crate::L1).
+    L1,
+    /// [`SquaredL2`](crate::SquaredL2).
+    SquaredL2,
+    /// [`Group`](crate::Group).
+    Group,
+    /// [`SquaredL1`](crate::SquaredL1).
+    SquaredL1,
+    /// [`Hoyer`](crate::Hoyer).
+    Hoyer,
+    /// [`NoPenalty`](crate::NoPenalty).
+    None,
 }
 
 /// The names that [`by_name`] knows.

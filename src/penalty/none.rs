@@ -2,8 +2,7 @@
 
 use burn::tensor::Tensor;
 
-use super::{Penalty, constant_like};
-use crate::engine::FusedPenalty;
+use super::{FusedPenalty, Penalty, constant_like};
 use crate::split::{MajoriserPowers, Split};
 
 /// `r(w) = 0`.
@@ -17,6 +16,10 @@ impl Penalty for NoPenalty {
 
     fn value(&self, w: &Tensor<2>) -> Tensor<2> {
         w.clone().slice([0..w.dims()[0], 0..1]).zeros_like()
+    }
+
+    fn is_sum_over_entries(&self) -> bool {
+        true
     }
 
     fn entries(&self, w: &Tensor<2>) -> Option<Tensor<2>> {

@@ -75,6 +75,10 @@ impl Penalty for Smooth {
         shares(w).sum_dim(1)
     }
 
+    fn is_sum_over_entries(&self) -> bool {
+        true
+    }
+
     fn entries(&self, w: &Tensor<2>) -> Option<Tensor<2>> {
         Some(shares(w))
     }

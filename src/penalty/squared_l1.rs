@@ -2,8 +2,7 @@
 
 use burn::tensor::Tensor;
 
-use super::{Penalty, constant_like};
-use crate::engine::FusedPenalty;
+use super::{FusedPenalty, Penalty, constant_like};
 use crate::split::{MajoriserPowers, Split};
 
 /// `r(w) = (Σ_k w_k)²`, with `p⁺ = 2 Σ_k w_k` and `p⁻ = 0`.

@@ -2,8 +2,7 @@
 
 use burn::tensor::Tensor;
 
-use super::{Penalty, constant_like};
-use crate::engine::FusedPenalty;
+use super::{FusedPenalty, Penalty, constant_like};
 use crate::split::{MajoriserPowers, Split};
 
 /// `r(w) = ½ Σ_k w_k²`, with `p⁺ = w` and `p⁻ = 0`.
@@ -19,6 +18,10 @@ impl Penalty for SquaredL2 {
 
     fn value(&self, w: &Tensor<2>) -> Tensor<2> {
         w.clone().square().sum_dim(1) * 0.5
+    }
+
+    fn is_sum_over_entries(&self) -> bool {
+        true
     }
 
     fn entries(&self, w: &Tensor<2>) -> Option<Tensor<2>> {

@@ -36,19 +36,41 @@ impl Workspace {
 }
 
 impl Solver {
+    /// The state before the first iteration, and a way to go on from it or any other state.
+    ///
+    /// # Errors
+    /// As [`init`](Self::init).
+    pub fn begin<'a>(&'a self, problem: &'a Problem) -> Result<(State, Stepper<'a>)> {
+        self.check(problem)?;
+        let (mut engine, _) = self.engine(problem)?;
+        let state = self.start(problem, engine.as_mut())?;
+        let stepper = Stepper {
+            workspace: Workspace::new(engine, &self.layout(problem), &state),
+            solver: self,
+            problem,
+        };
+        Ok((state, stepper))
+    }
+
     /// One outer iteration.
     ///
     /// Every call prepares the engine anew, which costs about as much as an update;
-    /// [`run`](Self::run) does so once. The engines are not compared here.
+    /// [`begin`](Self::begin) and [`run`](Self::run) do so once. The engines are not
+    /// compared here.
     ///
     /// # Errors
     /// [`Error::NotFinite`] (without a last state: the caller has it), and what
     /// the engine and the hypergradient's mode refuse.
     pub fn step(&self, problem: &Problem, state: &State) -> Result<State> {
         let (engine, _) = self.engine(problem)?;
-        let mut workspace = Workspace::new(engine, &self.layout(problem), state);
-        self.advance(problem, state, &mut workspace)?;
-        Ok(workspace.next)
+        let workspace = Workspace::new(engine, &self.layout(problem), state);
+        let solver = self;
+        let mut stepper = Stepper {
+            solver,
+            problem,
+            workspace,
+        };
+        stepper.step(state)
     }
 
     /// From `state` to `workspace.next`.
@@ -156,6 +178,29 @@ impl Solver {
                 problem.round(h);
             }
         }
+    }
+}
+
+/// Iterations one at a time, in the caller's hands. Made by [`Solver::begin`].
+pub struct Stepper<'a> {
+    solver: &'a Solver,
+    problem: &'a Problem,
+    workspace: Workspace,
+}
+
+impl Stepper<'_> {
+    /// One outer iteration.
+    ///
+    /// # Errors
+    /// As [`Solver::step`].
+    pub fn step(&mut self, state: &State) -> Result<State> {
+        let Self {
+            solver,
+            problem,
+            workspace,
+        } = self;
+        solver.advance(problem, state, workspace)?;
+        Ok(workspace.next.clone())
     }
 }
 

@@ -68,15 +68,12 @@ impl Solver {
     }
 
     /// Refuses scopes that a penalty cannot have, and a run without any weight.
-    pub(super) fn check_scopes(&self, problem: &Problem) -> Result<()> {
+    pub(super) fn check_scopes(&self) -> Result<()> {
         if !self.is_joint() {
             return Ok(());
         }
-        let probe = problem.state(&Array2::ones((1, 1)));
         for (_, term) in self.tuned() {
-            self.config
-                .scope
-                .check_penalty(term.penalty.as_ref(), &probe)?;
+            self.config.scope.check_penalty(term.penalty.as_ref())?;
         }
         if self.tuned().next().is_none() {
             return Err(Error::Conflict {

@@ -26,6 +26,7 @@ mod transform;
 pub use altbi::{Best, Solver, State};
 pub use checkpoint::{Checkpoint, Resumed};
 pub use history::Record;
+pub use iteration::Stepper;
 pub use observer::{Observer, Signal};
 pub use outcome::{Outcome, TunedWeights};
 pub use stopping::StopReason;

@@ -38,7 +38,7 @@ impl Solver {
         self.criterion.check(problem)?;
         // Before anything of its size is made.
         check_rank(problem, self.config.rank)?;
-        self.check_scopes(problem)
+        self.check_scopes()
     }
 
     pub(super) fn start(&self, problem: &Problem, engine: &mut dyn Engine) -> Result<State> {
@@ -200,23 +200,24 @@ impl Solver {
             if self.config.method == Method::AltBi && mode != Mode::Reverse {
                 return Err(format!("hypergradients by {mode} mode"));
             }
-            let criterion = self.criterion.fused();
-            let criterion =
-                criterion.ok_or_else(|| format!("criterion '{}'", self.criterion.name()))?;
-            Ok(([Plan::of(&of_w)?, Plan::of(&of_h)?], criterion))
+            if !self.criterion.is_divergence() {
+                return Err(format!("criterion '{}'", self.criterion.name()));
+            }
+            Ok([Plan::of(&of_w)?, Plan::of(&of_h)?])
         };
-        let (plans, criterion) = match plan() {
-            Ok(plan) => plan,
+        let plans = match plan() {
+            Ok(plans) => plans,
             Err(reason) => return Ok(Err(reason)),
         };
         let AltBiConfig { rank, .. } = self.config;
         let (length, threads) = (self.config.updates_of_w(), self.threads());
+        let over = self.criterion.entries();
         Ok(Ok(match problem.precision() {
             Precision::F64 => Box::new(FusedEngine::<f64>::new(
-                problem, plans, criterion, rank, length, threads,
+                problem, plans, over, rank, length, threads,
             )),
             Precision::F32 => Box::new(FusedEngine::<f32>::new(
-                problem, plans, criterion, rank, length, threads,
+                problem, plans, over, rank, length, threads,
             )),
         }))
     }

@@ -11,7 +11,7 @@ use crate::factors::{Factors, GivenFactors};
 use crate::lambda::{LambdaStart, Layout, Scope, Units};
 use crate::practical::{self, LONGEST, PATIENCE, REFIT};
 use crate::problem::Problem;
-use crate::solver::{Record, Solver, State};
+use crate::solver::{Record, Solver, State, Stepper};
 
 /// Updates between two looks at the held-out error.
 const STRIDE: usize = 5;
@@ -160,11 +160,11 @@ impl<'a> Bench<'a> {
         let mut config = self.config.clone().with_method(Method::MuT);
         config.lambda = LambdaStart::Auto;
         let solver = self.solver(config).with_factors(self.start());
-        let mut state = solver.init(&self.task.split)?;
+        let (mut state, mut stepper) = solver.begin(&self.task.split)?;
         let mut updates = 0;
         while updates < LONGEST && !self.ledger.is_spent() {
             updates += STRIDE;
-            state = match self.advance(&solver, &state) {
+            state = match self.advance(&mut stepper, &state) {
                 Err(Error::NotFinite { .. }) => break,
                 other => other?,
             };
@@ -186,8 +186,8 @@ impl<'a> Bench<'a> {
         }
     }
 
-    fn advance(&mut self, solver: &Solver, state: &State) -> Result<State> {
-        let next = solver.step(&self.task.split, state);
+    fn advance(&mut self, stepper: &mut Stepper<'_>, state: &State) -> Result<State> {
+        let next = stepper.step(state);
         let (error, factors) = match &next {
             Ok(next) => (next.record.outer_error, &next.factors),
             // What blew up was work all the same.
@@ -221,11 +221,11 @@ impl<'a> Bench<'a> {
         if let Some(lambda) = lambda {
             solver = solver.with_lambda(lambda);
         }
-        let mut state = solver.init(&self.task.split)?;
+        let (mut state, mut stepper) = solver.begin(&self.task.split)?;
         self.solves += 1;
         let mut updates = 0;
         while updates < LONGEST && !self.ledger.is_spent() {
-            state = match self.advance(&solver, &state) {
+            state = match self.advance(&mut stepper, &state) {
                 // What blew up has come to its end; the best iterate stays.
                 Err(Error::NotFinite { .. }) => break,
                 other => other?,

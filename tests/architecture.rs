@@ -1,0 +1,122 @@
+//! The house stays as drawn: a module uses what stands below it or beside it in the table of
+//! docs/architecture.md, but for the arrows that the page names.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// Modules with their floors, from the first table of the page.
+fn floors(page: &str) -> BTreeMap<String, u32> {
+    let mut floors = BTreeMap::new();
+    for line in page.lines() {
+        let cells: Vec<&str> = line.trim_matches('|').split('|').map(str::trim).collect();
+        let [floor, modules, _] = cells[..] else {
+            continue;
+        };
+        let floor = match floor {
+            "roof" => 6,
+            number => match number.parse() {
+                Ok(floor) => floor,
+                Err(_) => continue,
+            },
+        };
+        for module in modules.split(',') {
+            floors.insert(module.trim().trim_matches('`').to_owned(), floor);
+        }
+    }
+    floors
+}
+
+/// The arrows that may point upwards: lines "- `from` → `to`: why".
+fn exceptions(page: &str) -> Vec<(String, String)> {
+    let arrow = |line: &str| {
+        let rest = line.strip_prefix("- `")?;
+        let (from, rest) = rest.split_once("` → `")?;
+        let (to, _) = rest.split_once('`')?;
+        Some((from.to_owned(), to.to_owned()))
+    };
+    page.lines().filter_map(arrow).collect()
+}
+
+/// The first part of each `crate::…` path in the code, comments left out.
+fn uses(code: &str) -> Vec<String> {
+    let lines = code
+        .lines()
+        .map(str::trim)
+        .filter(|line| !line.starts_with("//"));
+    let mut found = Vec::new();
+    for line in lines {
+        for (at, _) in line.match_indices("crate::") {
+            let rest = &line[at + "crate::".len()..];
+            let name = rest
+                .split(|c: char| !(c.is_ascii_lowercase() || c == '_'))
+                .next();
+            found.extend(name.filter(|name| !name.is_empty()).map(str::to_owned));
+        }
+    }
+    found
+}
+
+fn files(folder: &Path, all: &mut Vec<std::path::PathBuf>) {
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            files(&path, all);
+        } else if path.extension().is_some_and(|ending| ending == "rs") {
+            all.push(path);
+        }
+    }
+}
+
+#[test]
+fn arrows_point_downwards() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let page = std::fs::read_to_string(root.join("docs/architecture.md")).unwrap();
+    let (floors, exceptions) = (floors(&page), exceptions(&page));
+    let mut all = Vec::new();
+    files(&root.join("src"), &mut all);
+    let mut used = vec![false; exceptions.len()];
+    let mut arrows = 0;
+    for path in all {
+        let place = path.strip_prefix(root.join("src")).unwrap();
+        let first = place.components().next().unwrap().as_os_str();
+        let module = first.to_str().unwrap().trim_end_matches(".rs").to_owned();
+        if ["lib", "main", "cli"].contains(&module.as_str()) {
+            continue;
+        }
+        let own = floors.get(&module);
+        let own = *own.unwrap_or_else(|| panic!("{module} has no floor in docs/architecture.md"));
+        let code = std::fs::read_to_string(&path).unwrap();
+        // Tests may look at anything.
+        let code = code.split("#[cfg(test)]").next().unwrap();
+        for to in uses(code) {
+            let Some(floor) = floors.get(&to) else {
+                continue;
+            };
+            arrows += 1;
+            if *floor <= own {
+                continue;
+            }
+            let known = exceptions
+                .iter()
+                .position(|(from, towards)| *from == module && *towards == to);
+            let known = known.unwrap_or_else(|| panic!("{}: {module} uses {to}", place.display()));
+            used[known] = true;
+        }
+    }
+    assert!(arrows > 300, "{arrows}");
+    for (arrow, used) in exceptions.iter().zip(used) {
+        assert!(used, "{arrow:?} is gone: take it off the page");
+    }
+}
+
+/// A page and a line of code that break the rule are found out.
+#[test]
+fn what_breaks_the_rule_is_seen() {
+    let page = "| 4 | `solver` | the loop |\n| 1 | `data`, `problem` | doors |\n- `data` → `solver`: why\n";
+    let floors = floors(page);
+    assert_eq!(floors["solver"], 4);
+    assert_eq!(floors["problem"], 1);
+    assert_eq!(exceptions(page), [("data".to_owned(), "solver".to_owned())]);
+    let code = "use crate::solver::Solver;\n// crate::plot\nlet x = crate::data::demo();";
+    assert_eq!(uses(code), ["solver", "data"]);
+}
