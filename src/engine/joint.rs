@@ -20,6 +20,8 @@ pub(crate) struct Joint {
     pub(crate) layout: Layout,
     pub(crate) units: Units,
     pub(crate) mode: Mode,
+    /// Whether D is computed after a bunch.
+    divergence: bool,
     /// The natural scales of the last bunch, where units are relative.
     scales: Option<Vec<Array2<f64>>>,
 }
@@ -31,6 +33,7 @@ impl Joint {
             layout,
             units,
             mode,
+            divergence: true,
             scales: None,
         }
     }
@@ -105,6 +108,10 @@ impl Joint {
 }
 
 impl Engine for Joint {
+    fn leave_divergence_out(&mut self) {
+        self.divergence = counts_training(self.bunch.criterion.as_ref());
+    }
+
     fn data(&self) -> Option<&Data> {
         Some(&self.bunch.data)
     }
@@ -164,7 +171,14 @@ impl Engine for Joint {
             }
             None => self.bunch.run(&pair, &weights),
         };
-        let (errors, _) = self.errors_at(&pair);
+        let errors = if self.divergence {
+            self.errors_at(&pair).0
+        } else {
+            Errors {
+                outer_error: self.bunch.outer_error(&pair),
+                divergence: f64::NAN,
+            }
+        };
         factors.w = host(&pair.w);
         factors.h = host(&pair.h.transpose());
         // On its way to zero an entry passes through numbers that processors are slow at.

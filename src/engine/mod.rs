@@ -167,6 +167,9 @@ pub(crate) trait Engine {
         None
     }
 
+    /// Leaves D of the bunches that follow out (NaN), if it costs a pass of its own.
+    fn leave_divergence_out(&mut self) {}
+
     /// Sets T of the bunches that follow.
     fn set_length(&mut self, length: usize);
 

@@ -9,10 +9,14 @@ use crate::factors::{Factors, Side};
 use crate::hypergradient::Mode;
 use crate::joint::JointBunch;
 use crate::problem::Problem;
+use crate::update::Rule;
 
 /// Entries of X that are compared: a tape over more would take longer than the iterations
 /// that follow.
 pub const COMPARED_ENTRIES: usize = 1 << 16;
+
+/// Rows or columns of a sample at the least.
+const FEWEST: usize = 8;
 
 /// Evenly spaced numbers below `of`, at most so many.
 fn spaced(of: usize, most: usize) -> Vec<usize> {
@@ -37,8 +41,17 @@ impl Joint {
     ) -> Result<Option<f64>> {
         let [n, m] = problem.shape();
         let side = (COMPARED_ENTRIES as f64).sqrt() as usize;
-        let columns = spaced(m, side.max(COMPARED_ENTRIES / n));
-        let rows = spaced(n, COMPARED_ENTRIES / columns.len());
+        let free = |rule: &Rule| rule.terms.iter().all(|term| term.penalty.takes_any_rows());
+        let columns = match (free(&self.bunch.of_w), free(&self.bunch.of_h)) {
+            (_, false) => (0..m).collect(),
+            (true, true) => spaced(m, side.max(COMPARED_ENTRIES / n)),
+            (false, true) => spaced(m, (COMPARED_ENTRIES / n).max(FEWEST)),
+        };
+        let rows = if free(&self.bunch.of_w) {
+            spaced(n, (COMPARED_ENTRIES / columns.len()).max(FEWEST))
+        } else {
+            (0..n).collect()
+        };
         let part = match problem.selected(&rows, &columns) {
             Ok(part) => part,
             // A row or column of the sample may have nothing to be fitted to.

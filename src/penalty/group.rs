@@ -38,6 +38,10 @@ impl Penalty for Group {
         w.clone().square().sum_dim(1).sqrt()
     }
 
+    fn takes_any_rows(&self) -> bool {
+        true
+    }
+
     fn split(&self, w: &Tensor<2>) -> Split {
         Split {
             positive: w.clone() * inverse_norm(w),

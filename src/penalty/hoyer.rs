@@ -23,6 +23,10 @@ impl Penalty for Hoyer {
         w.clone().sum_dim(1) * inverse_norm(w)
     }
 
+    fn takes_any_rows(&self) -> bool {
+        true
+    }
+
     fn split(&self, w: &Tensor<2>) -> Split {
         let inverse = inverse_norm(w);
         let unit = w.clone() * inverse.clone();

@@ -30,6 +30,10 @@ impl Penalty for L1 {
         Some(w.clone())
     }
 
+    fn takes_any_rows(&self) -> bool {
+        true
+    }
+
     fn split(&self, w: &Tensor<2>) -> Split {
         Split {
             positive: constant_like(w, 1.0),

@@ -90,6 +90,12 @@ pub trait Penalty: Debug + Send + Sync {
         false
     }
 
+    /// Whether it can be evaluated on some rows of the factor alone. A penalty tied to a
+    /// shape (a map, a graph) cannot; then the engines are compared on all rows.
+    fn takes_any_rows(&self) -> bool {
+        false
+    }
+
     /// What each entry adds to `r(w_i)`, n×r, where r is such a sum.
     fn entries(&self, w: &Tensor<2>) -> Option<Tensor<2>> {
         let _ = w;
@@ -186,6 +192,9 @@ impl<P: Penalty + ?Sized> Penalty for Arc<P> {
     }
     fn is_sum_over_entries(&self) -> bool {
         (**self).is_sum_over_entries()
+    }
+    fn takes_any_rows(&self) -> bool {
+        (**self).takes_any_rows()
     }
     fn entries(&self, w: &Tensor<2>) -> Option<Tensor<2>> {
         (**self).entries(w)

@@ -26,6 +26,10 @@ impl Penalty for NoPenalty {
         Some(w.zeros_like())
     }
 
+    fn takes_any_rows(&self) -> bool {
+        true
+    }
+
     fn split(&self, w: &Tensor<2>) -> Split {
         Split {
             positive: constant_like(w, 0.0),

@@ -83,6 +83,10 @@ impl Penalty for Smooth {
         Some(shares(w))
     }
 
+    fn takes_any_rows(&self) -> bool {
+        true
+    }
+
     fn split(&self, w: &Tensor<2>) -> Split {
         self.weighted_split(w, &constant_like(w, 1.0))
     }

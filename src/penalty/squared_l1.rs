@@ -22,6 +22,10 @@ impl Penalty for SquaredL1 {
         w.clone().sum_dim(1).square()
     }
 
+    fn takes_any_rows(&self) -> bool {
+        true
+    }
+
     fn split(&self, w: &Tensor<2>) -> Split {
         Split {
             positive: w.clone().sum_dim(1) * 2.0,

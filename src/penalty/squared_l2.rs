@@ -28,6 +28,10 @@ impl Penalty for SquaredL2 {
         Some(w.clone().square() * 0.5)
     }
 
+    fn takes_any_rows(&self) -> bool {
+        true
+    }
+
     fn split(&self, w: &Tensor<2>) -> Split {
         Split {
             positive: w.clone(),

@@ -22,14 +22,16 @@ pub(crate) struct Patient {
 pub(crate) fn patient(solver: Solver) -> Patient {
     let gave_up = Arc::new(AtomicBool::new(false));
     let flag = gave_up.clone();
-    let solver = solver.observe(move |record: &Record, state: &State| {
-        let best = state.best.as_ref().map_or(0, |best| best.record.iteration);
-        if record.iteration > best + PATIENCE {
-            flag.store(true, Ordering::SeqCst);
-            return Signal::Stop;
-        }
-        Signal::Continue
-    });
+    let solver = solver
+        .by_outer_error()
+        .observe(move |record: &Record, state: &State| {
+            let best = state.best.as_ref().map_or(0, |best| best.record.iteration);
+            if record.iteration > best + PATIENCE {
+                flag.store(true, Ordering::SeqCst);
+                return Signal::Stop;
+            }
+            Signal::Continue
+        });
     Patient { solver, gave_up }
 }
 

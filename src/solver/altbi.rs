@@ -35,6 +35,8 @@ pub struct Solver {
     pub(super) observers: Vec<Box<dyn Observer>>,
     /// Whether the tolerance can end a run.
     stops: bool,
+    /// Whether D is computed in every iteration.
+    pub(super) measures: bool,
 }
 
 /// Where a run stands between two iterations.
@@ -78,13 +80,13 @@ pub struct Best {
 }
 
 impl State {
-    /// Refuses errors that are not finite.
-    pub(super) fn check_errors(&self) -> Result<()> {
-        for (quantity, error) in [
-            ("divergence", self.record.divergence),
-            ("the outer error", self.record.outer_error),
+    /// Refuses errors that are not finite; D only where it is `measured`.
+    pub(super) fn check_errors(&self, measured: bool) -> Result<()> {
+        for (quantity, error, counts) in [
+            ("divergence", self.record.divergence, measured),
+            ("the outer error", self.record.outer_error, true),
         ] {
-            if !error.is_finite() {
+            if counts && !error.is_finite() {
                 return Err(not_finite(quantity, self.iteration));
             }
         }
@@ -149,6 +151,7 @@ impl Solver {
             given_lambda: None,
             observers: Vec::new(),
             stops: true,
+            measures: true,
         }
     }
 
@@ -207,6 +210,13 @@ impl Solver {
     #[must_use]
     pub fn to_the_last_iteration(mut self) -> Self {
         self.stops = false;
+        self
+    }
+
+    /// Computes the outer error alone in every iteration: for solves whose end it decides. D
+    /// and the objective are then unknown (NaN) in all records but the first.
+    pub(crate) fn by_outer_error(mut self) -> Self {
+        self.measures = false;
         self
     }
 

@@ -124,7 +124,7 @@ impl Solver {
 
         // 6. The record.
         measure(problem, engine.as_ref(), next, errors, norm, sorted);
-        next.check_errors()?;
+        next.check_errors(self.measures)?;
         next.remember(self.config.select, &state.lambda);
         Ok(())
     }
@@ -201,6 +201,17 @@ impl Stepper<'_> {
         } = self;
         solver.advance(problem, state, workspace)?;
         Ok(workspace.next.clone())
+    }
+
+    /// D of some factors.
+    pub(crate) fn divergence(&mut self, factors: &Factors) -> f64 {
+        let (errors, _) = self.workspace.engine.errors(self.problem, factors);
+        errors.divergence
+    }
+
+    /// `Σ λ r` of some factors, in the units of the last bunch.
+    pub(crate) fn penalty(&self, factors: &Factors, lambda: &Array2<f64>) -> f64 {
+        self.workspace.engine.penalty(self.problem, factors, lambda)
     }
 }
 

@@ -91,7 +91,7 @@ impl Solver {
             f64::NAN,
             &mut Vec::new(),
         );
-        state.check_errors()?;
+        state.check_errors(true)?;
         // The start is an iterate like any other.
         let acted = state.lambda.clone();
         state.remember(self.config.select, &acted);
@@ -152,6 +152,14 @@ impl Solver {
 
     /// The engine that the settings ask for and the parts of the run allow.
     pub(super) fn engine(&self, problem: &Problem) -> Result<(Box<dyn Engine + Send>, EngineUsed)> {
+        let (mut engine, used) = self.any_engine(problem)?;
+        if !self.measures {
+            engine.leave_divergence_out();
+        }
+        Ok((engine, used))
+    }
+
+    fn any_engine(&self, problem: &Problem) -> Result<(Box<dyn Engine + Send>, EngineUsed)> {
         let autodiff = |solver: &Self| -> Result<(Box<dyn Engine + Send>, EngineUsed)> {
             Ok((Box::new(solver.autodiff()?), EngineUsed::Autodiff))
         };

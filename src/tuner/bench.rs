@@ -100,6 +100,7 @@ impl<'a> Bench<'a> {
             self.task.terms.clone(),
         )
         .with_criterion(HeldOut)
+        .by_outer_error()
     }
 
     /// How many numbers there are to choose.
@@ -171,12 +172,8 @@ impl<'a> Bench<'a> {
         }
         self.solves += 1;
         let dials = Vec::new();
-        Ok(Some(solved(
-            dials,
-            &state.lambda,
-            &state.factors,
-            &state.record,
-        )))
+        let end = (&state.factors, &state.lambda, &state.record);
+        Ok(Some(solved(dials, end, &mut stepper)))
     }
 
     fn start(&self) -> GivenFactors {
@@ -238,12 +235,8 @@ impl<'a> Bench<'a> {
             }
         }
         let best = state.best.expect("the start is one");
-        Ok(Some(solved(
-            dials,
-            &best.acted,
-            &best.factors,
-            &best.record,
-        )))
+        let end = (&best.factors, &best.acted, &best.record);
+        Ok(Some(solved(dials, end, &mut stepper)))
     }
 
     /// Closes the books: what the rival decided for, and a refit of it.
@@ -315,13 +308,19 @@ impl<'a> Bench<'a> {
     }
 }
 
-fn solved(dials: Vec<f64>, lambda: &Array2<f64>, factors: &Factors, record: &Record) -> Solved {
+/// What a solve came to, with D and the penalties of its end.
+fn solved(
+    dials: Vec<f64>,
+    (factors, lambda, record): (&Factors, &Array2<f64>, &Record),
+    stepper: &mut Stepper<'_>,
+) -> Solved {
+    let divergence = stepper.divergence(factors);
     Solved {
         dials,
         lambda: lambda.clone(),
         outer_error: record.outer_error,
-        divergence: record.divergence,
-        penalty: record.objective - record.divergence,
+        divergence,
+        penalty: stepper.penalty(factors, lambda),
         factors: factors.clone(),
     }
 }
