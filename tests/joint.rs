@@ -351,6 +351,7 @@ fn what_cannot_be_is_refused_by_type() {
     assert!(matches!(found, Error::ModeUnsupported { .. }), "{found}");
     let fused = config()
         .with_scope(Scope::Shared)
+        .with_hypergradient(Mode::Forward)
         .with_engine(altbi::EngineChoice::Fused);
     let found = refusal(fused, vec![tuned(Side::W, L1)]);
     assert!(matches!(found, Error::EngineUnsupported { .. }), "{found}");
