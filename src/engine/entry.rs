@@ -181,7 +181,47 @@ impl Entry for ItakuraSaito {
 /// Any other β.
 #[derive(Clone, Copy)]
 pub(crate) struct General {
-    pub(crate) beta: f64,
+    beta: f64,
+    /// 2β, where it is a small whole number: then powers are products and a square root.
+    twice: Option<i32>,
+}
+
+/// The largest 2β for which products are cheaper than a logarithm and an exponential.
+const MOST_HALVES: f64 = 12.0;
+
+impl General {
+    pub(crate) fn new(beta: f64) -> Self {
+        let twice = 2.0 * beta;
+        let is_small = twice.fract() == 0.0 && twice.abs() <= MOST_HALVES;
+        Self {
+            beta,
+            twice: is_small.then_some(twice as i32),
+        }
+    }
+
+    /// `v^(β + shift)`, given 1/v.
+    #[inline(always)]
+    fn raised<T: Real, S: Simd>(
+        self,
+        v: Lanes<T, S>,
+        inverse: Lanes<T, S>,
+        shift: i32,
+    ) -> Lanes<T, S> {
+        let Some(twice) = self.twice else {
+            return v.power(self.beta + f64::from(shift));
+        };
+        let halves = twice + 2 * shift;
+        let base = if halves < 0 { inverse } else { v };
+        let halves = halves.unsigned_abs();
+        let mut power = v.constant(1.0);
+        for _ in 0..halves / 2 {
+            power = power * base;
+        }
+        if halves % 2 == 1 {
+            power = power * base.sqrt();
+        }
+        power
+    }
 }
 
 impl Entry for General {
@@ -196,7 +236,7 @@ impl Entry for General {
         inverse: Lanes<T, S>,
         y_dot: Lanes<T, S>,
     ) -> Parts<T, S> {
-        let common = y.power(self.beta - 2.0);
+        let common = self.raised(y, inverse, -2);
         let (positive, negative) = (common * y, x * common);
         let rate = y_dot * inverse;
         Parts {
@@ -212,17 +252,19 @@ impl Entry for General {
         self,
         x: [Lanes<T, S>; J],
         y: [Lanes<T, S>; J],
-        _inverse: [Lanes<T, S>; J],
+        inverse: [Lanes<T, S>; J],
     ) -> [Lanes<T, S>; J] {
         let beta = self.beta;
         let mut values = x;
         for j in 0..J {
             let (x, y) = (x[j], y[j]);
             let floor = x.constant(T::PRECISION.floor());
-            let of_x = x.where_less(floor, x.constant(0.0), positive(x).power(beta));
+            let from_floor = positive(x);
+            let raised = self.raised(from_floor, from_floor.recip(), 0);
+            let of_x = x.where_less(floor, x.constant(0.0), raised);
             let linear = x.constant(beta - 1.0) * y - x.constant(beta) * x;
             let scale = x.constant((beta * (beta - 1.0)).recip());
-            values[j] = (of_x + y.power(beta - 1.0) * linear) * scale;
+            values[j] = (of_x + self.raised(y, inverse[j], -1) * linear) * scale;
         }
         values
     }

@@ -152,7 +152,7 @@ impl<T: Real> Fused<T> {
             2.0 => share.run(shared, Frobenius, factor, lambda, outcome),
             1.0 => share.run(shared, KullbackLeibler, factor, lambda, outcome),
             0.0 => share.run(shared, ItakuraSaito, factor, lambda, outcome),
-            beta => share.run(shared, General { beta }, factor, lambda, outcome),
+            beta => share.run(shared, General::new(beta), factor, lambda, outcome),
         }
         outcome
     }

@@ -32,7 +32,7 @@ pub(super) struct Packed<T> {
 
 impl<T: Real> Packed<T> {
     pub(super) fn new(matrix: &Array2<f64>) -> Self {
-        let lanes = Arch::new().dispatch(CountLanes::<T>(std::marker::PhantomData));
+        let lanes = lanes_here::<T>();
         let (rows, columns) = matrix.dim();
         let length = rows.next_multiple_of(lanes) * columns;
         let mut values = Aligned::new(length);
@@ -51,6 +51,11 @@ impl<T: Real> Packed<T> {
     pub(super) fn source(&self) -> Source<'_, T> {
         Source::Packed(self.values.get(self.length))
     }
+}
+
+/// Rows that a vector of this machine holds.
+pub(crate) fn lanes_here<T: Real>() -> usize {
+    Arch::new().dispatch(CountLanes::<T>(std::marker::PhantomData))
 }
 
 struct CountLanes<T>(std::marker::PhantomData<T>);

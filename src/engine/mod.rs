@@ -50,6 +50,7 @@ use serde::{Deserialize, Serialize};
 
 pub(crate) use self::entry::{Entry, Frobenius, General, ItakuraSaito, KullbackLeibler};
 pub(crate) use self::lanes::{Lanes, Real};
+pub(crate) use self::matrix::lanes_here;
 pub(crate) use self::scratch::{Aligned, MOST_LANES};
 pub(crate) use agreement::agreement;
 pub use agreement::{COMPARED_UPDATES, tolerance};

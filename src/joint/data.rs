@@ -59,10 +59,9 @@ impl Data {
     /// # Errors
     /// [`Error::ModeUnsupported`] for a fused data term.
     pub(super) fn observed(&self, mode: &'static str, side: Side) -> Result<&Observed> {
-        match (self, side) {
-            (Self::Tensors { rows, .. }, Side::W) => Ok(rows),
-            (Self::Tensors { columns, .. }, Side::H) => Ok(columns),
-            (Self::Fused(..), _) => Err(Error::ModeUnsupported {
+        match self.of_side(side) {
+            Of::Tensors(observed) => Ok(observed),
+            Of::Fused(_) => Err(Error::ModeUnsupported {
                 mode,
                 reason: "it is the witness of the fused loops, and runs on tensors".into(),
             }),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use ndarray::ArrayView2;
-use pulp::{Arch, Simd, WithSimd};
+use pulp::Arch;
 use rayon::prelude::*;
 
 use super::held_out::HeldOutEntries;
@@ -15,6 +15,7 @@ use crate::criterion::Entries;
 use crate::divergence::Beta;
 use crate::engine::{
     Aligned, Entry, Frobenius, General, ItakuraSaito, KullbackLeibler, MOST_LANES, Real,
+    lanes_here,
 };
 use crate::factors::Side;
 use crate::numerics::Precision;
@@ -59,18 +60,7 @@ struct Dense<T> {
 
 /// Rows in a block on this machine.
 fn rows_per_block<T: Real>() -> usize {
-    WIDE * Arch::new().dispatch(CountLanes::<T>(std::marker::PhantomData))
-}
-
-struct CountLanes<T>(std::marker::PhantomData<T>);
-
-impl<T: Real> WithSimd for CountLanes<T> {
-    type Output = usize;
-
-    #[inline(always)]
-    fn with_simd<S: Simd>(self, _simd: S) -> usize {
-        T::lanes::<S>()
-    }
+    WIDE * lanes_here::<T>()
 }
 
 impl<T: Real> Dense<T> {
@@ -121,7 +111,7 @@ impl<T: Real> Dense<T> {
             2.0 => self.pass_with(Frobenius, what, side, job, out, second),
             1.0 => self.pass_with(KullbackLeibler, what, side, job, out, second),
             0.0 => self.pass_with(ItakuraSaito, what, side, job, out, second),
-            beta => self.pass_with(General { beta }, what, side, job, out, second),
+            beta => self.pass_with(General::new(beta), what, side, job, out, second),
         }
     }
 
