@@ -8,8 +8,8 @@ use std::sync::Arc;
 use altbi::engine::FusedBunch;
 use altbi::update::Rule;
 use altbi::{
-    AltBiConfig, Beta, Bunch, EngineChoice, Factors, L1, Method, Mode, PenaltyTerm, Precision,
-    Problem, Training,
+    AltBiConfig, Beta, Bunch, EngineChoice, Factors, L1, Method, Mode, Pair, PenaltyTerm,
+    Precision, Problem, Training,
 };
 use divan::Bencher;
 use ndarray::Array2;
@@ -80,12 +80,10 @@ fn bunch_forward(bencher: Bencher, size: (usize, usize, usize)) {
 
 fn bunch_by(bencher: Bencher, (n, m, rank): (usize, usize, usize), mode: Mode) {
     let case = case((n, m, rank));
-    let tensor = |matrix: &Array2<f64>, shape| case.problem.tensor("a matrix", matrix, shape);
-    let w = tensor(&case.factors.w, [n, rank]).unwrap();
-    let h = tensor(&case.factors.h, [rank, m]).unwrap();
-    let lambda = tensor(&case.lambda, [n, 1]).unwrap();
-    let bunch = Bunch::new(&case.problem, &h, Beta::KL, L1, BUNCH).unwrap();
-    bencher.bench_local(|| bunch.hypergradient(&w, &lambda, mode).unwrap());
+    let pair = Pair::new(&case.problem, &case.factors.w, &case.factors.h).unwrap();
+    let lambda = [case.problem.tensor("λ", &case.lambda, [n, 1]).unwrap()];
+    let bunch = Bunch::new(&case.problem, Beta::KL, L1, BUNCH).unwrap();
+    bencher.bench_local(|| bunch.hypergradient(&pair, &lambda, mode).unwrap());
 }
 
 /// One update of H, fused.

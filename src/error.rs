@@ -2,8 +2,6 @@
 
 use std::path::PathBuf;
 
-use crate::solver::Outcome;
-
 /// The crate's result.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
@@ -288,19 +286,6 @@ pub enum Error {
         iteration: usize,
         /// Divergence, W, H, λ or hypergradient.
         quantity: &'static str,
-        /// The last finite state, with its history, unless the start itself was
-        /// not finite.
-        last: Option<Box<Outcome>>,
-    },
-    /// A mode refused in the middle of a run.
-    #[error("the run stopped in iteration {iteration}: {source}")]
-    Stopped {
-        /// The iteration in which it happened.
-        iteration: usize,
-        /// The refusal.
-        source: Box<Error>,
-        /// The state before it, with its history.
-        last: Box<Outcome>,
     },
     /// A file could not be read.
     #[error("cannot read {}: {source}", path.display())]

@@ -8,8 +8,7 @@
 //! | [`solver`] | the outer loop: AltBi and its baselines; observers; [`Outcome`] |
 //! | [`engine`](mod@engine) | how an iteration is computed: on tensors, or fused |
 //! | [`hypergradient`] | dE/dλ through the bunch, in five ways |
-//! | [`joint`](mod@joint) | bunches over one factor or both, with any number of tuned penalties |
-//! | [`bunch`] | T updates of W as a function of (w⁽⁰⁾, λ) |
+//! | [`bunch`] | T updates of one factor or both, as a function of (W, H) and λ |
 //! | [`term`](mod@term) | everything that touches X, fused and on the tape |
 //! | [`update`] | the multiplicative update, and its hand-written derivatives |
 //! | [`divergence`], [`penalty`], [`criterion`] | the pluggable parts |
@@ -38,7 +37,6 @@ pub mod error;
 pub mod experiment;
 pub mod factors;
 pub mod hypergradient;
-pub mod joint;
 pub mod lambda;
 pub mod metrics;
 pub mod numerics;
@@ -53,7 +51,7 @@ pub mod term;
 pub mod tuner;
 pub mod update;
 
-pub use bunch::Bunch;
+pub use bunch::{Bunch, Pair, Span};
 pub use check::{CheckReport, Verdict, check};
 pub use config::{AltBiConfig, BunchOver, Exponent, Method, Normalization, Selection};
 pub use criterion::{Criterion, HeldOut, Training};

@@ -10,7 +10,7 @@ use altbi::check::{LENGTHS, bias};
 use altbi::data::{read_matrix, write_npy};
 use altbi::update::Rule;
 use altbi::{
-    AltBiConfig, Beta, Bunch, Error, Factors, HeldOut, L1, Method, Mode, PenaltyTerm, Smooth,
+    AltBiConfig, Beta, Bunch, Error, Factors, HeldOut, L1, Method, Mode, Pair, PenaltyTerm, Smooth,
     SquaredL2, ToMatrix, Training,
 };
 use common::{assert_close, matrix, problem};
@@ -41,24 +41,20 @@ fn hypergradients_are_those_of_reverse_mode_and_lead_to_the_implicit_one() {
     assert!(found.refusal.is_none(), "{:?}", found.refusal);
     assert_eq!(found.rows.len(), LENGTHS.len() + 1);
     assert_eq!(found.gradients.dim(), (12, LENGTHS.len() + 1));
-    let tensor = |what, matrix: &Array2<f64>| {
-        let shape = [matrix.nrows(), matrix.ncols()];
-        problem.tensor(what, matrix, shape).unwrap()
-    };
-    let (w, h) = (tensor("W", &factors.w), tensor("H", &factors.h));
-    let lambda = tensor("λ", &lambda);
+    let pair = Pair::new(&problem, &factors.w, &factors.h).unwrap();
+    let lambda = [problem.tensor("λ", &lambda, [12, 1]).unwrap()];
     for (place, length) in LENGTHS.into_iter().enumerate().take(5) {
-        let bunch = Bunch::new(&problem, &h, Beta::KL, L1, length).unwrap();
-        let reverse = bunch.hypergradient(&w, &lambda, Mode::Reverse).unwrap();
+        let bunch = Bunch::new(&problem, Beta::KL, L1, length).unwrap();
+        let reverse = bunch.hypergradient(&pair, &lambda, Mode::Reverse).unwrap();
         let column = found
             .gradients
             .column(place)
             .to_owned()
             .insert_axis(ndarray::Axis(1));
-        assert_close("hypergradient", &column, &reverse.gradient, 1e-10);
+        assert_close("hypergradient", &column, &reverse.gradients[0], 1e-10);
         let row = &found.rows[place];
         assert!((row.outer_error - reverse.outer_error).abs() < 1e-10 * row.outer_error);
-        let g = reverse.gradient.to_matrix().unwrap();
+        let g = reverse.gradients[0].to_matrix().unwrap();
         let norm = g.iter().map(|g| g * g).sum::<f64>().sqrt();
         assert!((row.norm - norm).abs() < 1e-10 * norm);
     }

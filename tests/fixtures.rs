@@ -7,8 +7,8 @@ use std::sync::Arc;
 use altbi::hypergradient::Forward;
 use altbi::update::Rule;
 use altbi::{
-    AltBiConfig, Beta, Bunch, Criterion, GivenFactors, HeldOut, Method, Mode, PenaltyTerm,
-    Precision, Problem, State, Training, penalty,
+    AltBiConfig, Beta, Bunch, Criterion, GivenFactors, HeldOut, Method, Mode, Pair, PenaltyTerm,
+    Precision, Problem, Side, Span, State, Training, penalty,
 };
 use common::{Numbers, assert_close, reference};
 use ndarray::Array2;
@@ -49,9 +49,10 @@ impl BunchCase {
         };
         let term = PenaltyTerm::tuned(penalty::by_name(&self.penalty).unwrap());
         let rule = Rule::new(Arc::new(Beta(self.beta)), vec![term]);
-        let h = self.H.tensor(&problem);
-        let bunch = Bunch::with_rule(&problem, &h, rule, criterion, self.T).unwrap();
-        (problem, bunch)
+        let of_h = Rule::new(rule.divergence.clone(), Vec::new());
+        let span = Span::One(Side::W);
+        let bunch = Bunch::with_rules(&problem, rule, of_h, criterion, span, self.T);
+        (problem, bunch.unwrap())
     }
 }
 
@@ -63,27 +64,32 @@ fn bunches_tangents_and_hypergradients() {
     assert_eq!(masked.count(), 10);
     for case in &cases {
         let (problem, bunch) = case.bunch();
-        let w = case.W0.tensor(&problem);
-        let lambda = case.lambda.tensor(&problem);
-        let ones = lambda.ones_like();
+        let pair = Pair::new(&problem, &case.W0.array(), &case.H.array()).unwrap();
+        let lambda = [case.lambda.tensor(&problem)];
+        let ones = lambda.each_ref().map(|weight| weight.ones_like());
         let (end, tangent) = Forward::default()
-            .tangent(&bunch, &w, &lambda, &ones)
+            .tangent(&bunch, &pair, &lambda, &ones)
             .unwrap();
-        assert_close(&case.name, &bunch.run(&w, &lambda), &case.W_T, 1e-12);
-        assert_close(&case.name, &end, &case.W_T, 1e-12);
-        assert_close(&case.name, &tangent, &case.tangent_T, 1e-10);
+        assert_close(&case.name, &bunch.run(&pair, &lambda).w, &case.W_T, 1e-12);
+        assert_close(&case.name, &end.w, &case.W_T, 1e-12);
+        assert_close(&case.name, &tangent.w, &case.tangent_T, 1e-10);
         for mode in [Mode::Reverse, Mode::Forward, Mode::Adjoint] {
             let what = format!("{} {mode}", case.name);
-            let result = bunch.hypergradient(&w, &lambda, mode).unwrap();
-            assert_close(&what, &result.gradient, &case.hypergradient, 1e-10);
-            assert_close(&what, &result.w, &case.W_T, 1e-12);
+            let result = bunch.hypergradient(&pair, &lambda, mode).unwrap();
+            assert_close(&what, &result.gradients[0], &case.hypergradient, 1e-10);
+            assert_close(&what, &result.pair.w, &case.W_T, 1e-12);
             let error = (result.outer_error / case.outer_error - 1.0).abs();
             assert!(error < 1e-12, "{what}: outer error off by {error:e}");
         }
         let differences = bunch
-            .hypergradient(&w, &lambda, Mode::FiniteDifferences)
+            .hypergradient(&pair, &lambda, Mode::FiniteDifferences)
             .unwrap();
-        assert_close(&case.name, &differences.gradient, &case.hypergradient, 1e-6);
+        assert_close(
+            &case.name,
+            &differences.gradients[0],
+            &case.hypergradient,
+            1e-6,
+        );
     }
 }
 
@@ -92,11 +98,14 @@ fn updates_of_h_are_the_same_rule_on_the_transposed_problem() {
     let cases: Vec<BunchCase> = reference("bunches.json");
     for case in &cases {
         let (problem, bunch) = case.bunch();
-        let rule = Rule::new(bunch.rule.divergence.clone(), Vec::new());
-        let h = bunch.other.clone().transpose();
-        let w = case.W0.tensor(&problem).transpose();
-        let none = case.lambda.tensor(&problem);
-        let updated = rule.update(problem.columns(), &h, &w, &none).transpose();
+        let (h, w) = (
+            case.H.tensor(&problem).transpose(),
+            case.W0.tensor(&problem),
+        );
+        let updated = bunch
+            .of_h
+            .update(problem.columns(), &h, &w.transpose())
+            .transpose();
         assert_close(&case.name, &updated, &case.H_updated_from_W0, 1e-12);
     }
 }

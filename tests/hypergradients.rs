@@ -9,8 +9,8 @@ use altbi::device::Device;
 use altbi::hypergradient::{Differentiate, Implicit, Reverse};
 use altbi::update::Rule;
 use altbi::{
-    Beta, Bunch, Divergence, Error, HeldOut, Hoyer, L1, Mode, Penalty, PenaltyTerm, Precision,
-    Problem, Smooth, Split, SquaredL2, ToMatrix, Training, Verdict, check,
+    Beta, Bunch, Divergence, Error, HeldOut, Hoyer, L1, Mode, Pair, Penalty, PenaltyTerm,
+    Precision, Problem, Side, Smooth, Span, Split, SquaredL2, ToMatrix, Verdict, check,
 };
 use burn::tensor::Tensor;
 use common::{assert_close, matrix, problem};
@@ -54,15 +54,17 @@ fn thirty_two_bits_agree_with_sixty_four() {
     for case in cases() {
         let (wide, draw) = case.bunch(Precision::F64, &Device::default()).unwrap();
         let wide = wide
-            .hypergradient(&draw.w, &draw.lambda, Mode::Reverse)
+            .hypergradient(&draw.pair, &draw.lambda, Mode::Reverse)
             .unwrap();
         let (narrow, draw) = case.bunch(Precision::F32, &Device::default()).unwrap();
         for mode in [Mode::Reverse, Mode::Forward, Mode::Adjoint] {
-            let narrow = narrow.hypergradient(&draw.w, &draw.lambda, mode).unwrap();
+            let narrow = narrow
+                .hypergradient(&draw.pair, &draw.lambda, mode)
+                .unwrap();
             assert_close(
                 &format!("{case:?} {mode}"),
-                &narrow.gradient,
-                &wide.gradient,
+                &narrow.gradients[0],
+                &wide.gradients[0],
                 1e-3,
             );
         }
@@ -71,7 +73,7 @@ fn thirty_two_bits_agree_with_sixty_four() {
 
 /// A bunch with everything at once: mask with weights, held-out error, two
 /// terms of which one is fixed, exponent ½, zeros in X.
-fn elaborate(separable: bool) -> (Bunch, Tensor<2>, Tensor<2>) {
+fn elaborate(separable: bool) -> (Bunch, Pair, [Tensor<2>; 1]) {
     let mut x = matrix(9, 7, 0.3);
     x[[2, 3]] = 0.0;
     x.row_mut(5).fill(0.0);
@@ -86,18 +88,19 @@ fn elaborate(separable: bool) -> (Bunch, Tensor<2>, Tensor<2>) {
     };
     let mut rule = Rule::new(Arc::new(Beta(0.4)), vec![fixed, PenaltyTerm::tuned(Hoyer)]);
     rule.exponent = 0.5;
-    let h = problem.tensor("H", &matrix(3, 7, 0.7), [3, 7]).unwrap();
-    let bunch = Bunch::with_rule(&problem, &h, rule, Arc::new(HeldOut), 5).unwrap();
-    let w = problem.tensor("W", &matrix(9, 3, 0.9), [9, 3]).unwrap();
+    let of_h = Rule::new(Arc::new(Beta(0.4)), Vec::new());
+    let span = Span::One(Side::W);
+    let bunch = Bunch::with_rules(&problem, rule, of_h, Arc::new(HeldOut), span, 5).unwrap();
+    let pair = Pair::new(&problem, &matrix(9, 3, 0.9), &matrix(3, 7, 0.7)).unwrap();
     let lambda = problem.tensor("λ", &matrix(9, 1, 0.2), [9, 1]).unwrap();
-    (bunch, w, lambda)
+    (bunch, pair, [lambda])
 }
 
 #[test]
 fn masks_held_out_errors_sums_of_terms_and_exponents() {
     for separable in [true, false] {
-        let (bunch, w, lambda) = elaborate(separable);
-        let report = check_bunch(&bunch, &w, &lambda, &MODES).unwrap();
+        let (bunch, pair, lambda) = elaborate(separable);
+        let report = check_bunch(&bunch, &pair, &lambda, &MODES).unwrap();
         assert!(report.hypergradient.iter().any(|g| g.abs() > 1e-3));
         report.assert_consistent();
         let all = report
@@ -110,41 +113,47 @@ fn masks_held_out_errors_sums_of_terms_and_exponents() {
 
 #[test]
 fn a_block_of_rows_at_a_time_is_the_same_hypergradient() {
-    let (bunch, w, lambda) = elaborate(true);
-    let whole = Reverse::default().compute(&bunch, &w, &lambda).unwrap();
+    let (bunch, pair, lambda) = elaborate(true);
+    let whole = Reverse::default().compute(&bunch, &pair, &lambda).unwrap();
     for block_rows in [1, 2, 4, 8, 9, 100] {
         let blocked = Reverse {
             block_rows: Some(block_rows),
         };
-        let blocked = blocked.compute(&bunch, &w, &lambda).unwrap();
-        assert_close("gradient", &blocked.gradient, &whole.gradient, 1e-13);
-        assert_close("w", &blocked.w, &whole.w, 1e-14);
+        let blocked = blocked.compute(&bunch, &pair, &lambda).unwrap();
+        assert_close(
+            "gradient",
+            &blocked.gradients[0],
+            &whole.gradients[0],
+            1e-13,
+        );
+        assert_close("w", &blocked.pair.w, &whole.pair.w, 1e-14);
         assert!((blocked.outer_error / whole.outer_error - 1.0).abs() < 1e-14);
     }
     // Coupled rows share one tape, whatever is asked.
-    let (bunch, w, lambda) = elaborate(false);
-    let whole = Reverse::default().compute(&bunch, &w, &lambda).unwrap();
+    let (bunch, pair, lambda) = elaborate(false);
+    let whole = Reverse::default().compute(&bunch, &pair, &lambda).unwrap();
     let blocked = Reverse {
         block_rows: Some(2),
     };
-    let blocked = blocked.compute(&bunch, &w, &lambda).unwrap();
-    assert_close("gradient", &blocked.gradient, &whole.gradient, 0.0);
+    let blocked = blocked.compute(&bunch, &pair, &lambda).unwrap();
+    assert_close("gradient", &blocked.gradients[0], &whole.gradients[0], 0.0);
 }
 
 #[test]
 fn the_implicit_mode_is_the_limit_of_long_bunches() {
     let x = matrix(6, 8, 0.4);
     let problem = problem(&x);
-    let h = problem.tensor("H", &matrix(2, 8, 0.8), [2, 8]).unwrap();
-    let w = problem.tensor("W", &matrix(6, 2, 0.1), [6, 2]).unwrap();
-    let lambda = problem.tensor("λ", &matrix(6, 1, 0.6), [6, 1]).unwrap();
+    let pair = Pair::new(&problem, &matrix(6, 2, 0.1), &matrix(2, 8, 0.8)).unwrap();
+    let lambda = [problem.tensor("λ", &matrix(6, 1, 0.6), [6, 1]).unwrap()];
     for (beta, penalty) in [(1.0, "l1"), (2.0, "l2"), (0.5, "l21"), (1.5, "group")] {
         let penalty = altbi::penalty::by_name(penalty).unwrap();
-        let bunch = |length| Bunch::new(&problem, &h, Beta(beta), penalty.clone(), length).unwrap();
-        let implicit = bunch(1).hypergradient(&w, &lambda, Mode::Implicit).unwrap();
+        let bunch = |length| Bunch::new(&problem, Beta(beta), penalty.clone(), length).unwrap();
+        let implicit = bunch(1)
+            .hypergradient(&pair, &lambda, Mode::Implicit)
+            .unwrap();
         let distance = |length| {
-            let unrolled = bunch(length).hypergradient(&w, &lambda, Mode::Adjoint);
-            common::distance(&unrolled.unwrap().gradient, &implicit.gradient)
+            let unrolled = bunch(length).hypergradient(&pair, &lambda, Mode::Adjoint);
+            common::distance(&unrolled.unwrap().gradients[0], &implicit.gradients[0])
         };
         let (short, long) = (distance(4), distance(4000));
         assert!(long < 1e-8, "β={beta}: {long:e}");
@@ -155,32 +164,31 @@ fn the_implicit_mode_is_the_limit_of_long_bunches() {
 #[test]
 fn the_implicit_mode_refuses_where_it_is_not_exact() {
     let problem = problem(&matrix(6, 8, 0.4));
-    let h = problem.tensor("H", &matrix(2, 8, 0.8), [2, 8]).unwrap();
-    let w = problem.tensor("W", &matrix(6, 2, 0.1), [6, 2]).unwrap();
-    let lambda = problem.tensor("λ", &matrix(6, 1, 0.6), [6, 1]).unwrap();
-    let bunch = Bunch::new(&problem, &h, Beta::KL, L1, 4).unwrap();
+    let pair = Pair::new(&problem, &matrix(6, 2, 0.1), &matrix(2, 8, 0.8)).unwrap();
+    let lambda = [problem.tensor("λ", &matrix(6, 1, 0.6), [6, 1]).unwrap()];
+    let bunch = Bunch::new(&problem, Beta::KL, L1, 4).unwrap();
     let hasty = Implicit {
         max_updates: 20,
         ..Implicit::default()
     };
     assert!(matches!(
-        hasty.compute(&bunch, &w, &lambda),
+        hasty.compute(&bunch, &pair, &lambda),
         Err(Error::NoFixedPoint { updates: 20, residual, .. }) if residual > 1e-12
     ));
 
     // Two equal rows of H: any split between the components is a fixed point.
     let equal = array![[1.0, 2.0, 0.5, 1.0, 0.3, 0.7, 1.2, 0.4]];
     let equal = ndarray::concatenate![ndarray::Axis(0), equal, equal];
-    let h = problem.tensor("H", &equal, [2, 8]).unwrap();
-    let bunch = Bunch::new(&problem, &h, Beta::KL, L1, 4).unwrap();
+    let pair = Pair::new(&problem, &matrix(6, 2, 0.1), &equal).unwrap();
+    let bunch = Bunch::new(&problem, Beta::KL, L1, 4).unwrap();
     assert!(matches!(
-        bunch.hypergradient(&w, &lambda, Mode::Implicit),
+        bunch.hypergradient(&pair, &lambda, Mode::Implicit),
         Err(Error::SingularFixedPoint { row: 0, .. })
     ));
 
-    let bunch = Bunch::new(&problem, &h, Beta::KL, Smooth, 4).unwrap();
+    let bunch = Bunch::new(&problem, Beta::KL, Smooth, 4).unwrap();
     assert!(matches!(
-        bunch.hypergradient(&w, &lambda, Mode::Implicit),
+        bunch.hypergradient(&pair, &lambda, Mode::Implicit),
         Err(Error::ModeUnsupported {
             mode: "implicit",
             ..
@@ -199,13 +207,12 @@ fn equal_row_sums_of_h_make_l1_a_rescaling() {
         let sum = row.sum();
         row.mapv_inplace(|entry| entry * 2.5 / sum);
     }
-    let h = problem.tensor("H", &h, [3, 9]).unwrap();
-    let w = problem.tensor("W", &matrix(5, 3, 0.75), [5, 3]).unwrap();
+    let pair = Pair::new(&problem, &matrix(5, 3, 0.75), &h).unwrap();
     let lambda = matrix(5, 1, 0.35);
     let fixed_point = |lambda: &Array2<f64>| {
         let lambda = problem.tensor("λ", lambda, [5, 1]).unwrap();
-        let bunch = Bunch::new(&problem, &h, Beta::KL, L1, 20_000).unwrap();
-        bunch.run(&w, &lambda).to_matrix().unwrap()
+        let bunch = Bunch::new(&problem, Beta::KL, L1, 20_000).unwrap();
+        bunch.run(&pair, &[lambda]).w.to_matrix().unwrap()
     };
     let unpenalised = fixed_point(&Array2::zeros((5, 1)));
     let penalised = fixed_point(&lambda);
@@ -262,16 +269,15 @@ fn a_plug_in_without_tangent_works_in_reverse_and_is_refused_elsewhere() {
     let (pass, unchecked) = (Verdict::Pass, Verdict::Unchecked);
     assert_eq!(verdicts, [unchecked, unchecked, pass]);
 
-    let h = problem.tensor("H", &matrix(2, 6, 0.8), [2, 6]).unwrap();
-    let w = problem.tensor("W", &matrix(4, 2, 0.1), [4, 2]).unwrap();
-    let lambda = problem.tensor("λ", &matrix(4, 1, 0.6), [4, 1]).unwrap();
-    let bunch = Bunch::new(&problem, &h, Hellinger, L1, 3).unwrap();
+    let pair = Pair::new(&problem, &matrix(4, 2, 0.1), &matrix(2, 6, 0.8)).unwrap();
+    let lambda = [problem.tensor("λ", &matrix(4, 1, 0.6), [4, 1]).unwrap()];
+    let bunch = Bunch::new(&problem, Hellinger, L1, 3).unwrap();
     for (mode, name) in [
         (Mode::Forward, "forward"),
         (Mode::Adjoint, "adjoint"),
         (Mode::Implicit, "implicit"),
     ] {
-        let refusal = bunch.hypergradient(&w, &lambda, mode);
+        let refusal = bunch.hypergradient(&pair, &lambda, mode);
         assert!(
             matches!(&refusal, Err(Error::ModeUnsupported { mode, reason })
                 if *mode == name && reason.contains("hellinger")),
@@ -286,9 +292,10 @@ fn a_hypergradient_lost_in_rounding_is_unchecked_not_a_mismatch() {
     let (w, h) = (matrix(6, 2, 0.3), matrix(2, 5, 0.7));
     let exact = problem(&w.dot(&h));
     let tensor = |m: &Array2<f64>| exact.tensor("test", m, [m.nrows(), m.ncols()]).unwrap();
-    let bunch = Bunch::new(&exact, &tensor(&h), Beta::KL, L1, 4).unwrap();
-    let lambda = tensor(&Array2::zeros((6, 1)));
-    let report = check_bunch(&bunch, &tensor(&w), &lambda, &MODES).unwrap();
+    let bunch = Bunch::new(&exact, Beta::KL, L1, 4).unwrap();
+    let lambda = [tensor(&Array2::zeros((6, 1)))];
+    let pair = Pair::new(&exact, &w, &h).unwrap();
+    let report = check_bunch(&bunch, &pair, &lambda, &MODES).unwrap();
     assert!(!report.is_inconsistent(), "{report}");
 
     // Strong powers drive rows to zero, where E is flat to the last digit.
@@ -304,10 +311,10 @@ fn a_hypergradient_lost_in_rounding_is_unchecked_not_a_mismatch() {
     for (scale, lambda) in [(1.0, lambda), (1e-6, Array2::zeros((30, 1)))] {
         let problem = problem(&x);
         let tensor = |m: &Array2<f64>| problem.tensor("test", m, [m.nrows(), m.ncols()]).unwrap();
-        let h = tensor(&(matrix(3, 12, 0.4) * scale));
-        let w = tensor(&(matrix(30, 3, 0.1) / scale));
-        let bunch = Bunch::new(&problem, &h, Beta::KL, L1, 4).unwrap();
-        let report = check_bunch(&bunch, &w, &tensor(&lambda), &MODES).unwrap();
+        let (h, w) = (matrix(3, 12, 0.4) * scale, matrix(30, 3, 0.1) / scale);
+        let pair = Pair::new(&problem, &w, &h).unwrap();
+        let bunch = Bunch::new(&problem, Beta::KL, L1, 4).unwrap();
+        let report = check_bunch(&bunch, &pair, &[tensor(&lambda)], &MODES).unwrap();
         assert!(!report.is_inconsistent(), "{scale}\n{report}");
     }
 }
@@ -316,27 +323,34 @@ fn a_hypergradient_lost_in_rounding_is_unchecked_not_a_mismatch() {
 fn tensors_of_another_type_are_refused() {
     let wide = problem(&matrix(4, 6, 0.5));
     let narrow = Problem::new(&matrix(4, 6, 0.5), Precision::F32).unwrap();
-    let h = narrow.tensor("H", &matrix(2, 6, 0.1), [2, 6]).unwrap();
-    let refused = Bunch::new(&wide, &h, Beta::KL, L1, 3);
-    assert!(matches!(refused, Err(Error::Precision { what: "H", .. })));
-    let bunch = Bunch::new(&narrow, &h, Beta::KL, L1, 3).unwrap();
-    let w = wide.tensor("W", &matrix(4, 2, 0.1), [4, 2]).unwrap();
-    let lambda = narrow.tensor("λ", &matrix(4, 1, 0.1), [4, 1]).unwrap();
-    let refused = bunch.hypergradient(&w, &lambda, Mode::Reverse);
+    let bunch = Bunch::new(&narrow, Beta::KL, L1, 3).unwrap();
+    let pair = |problem| Pair::new(problem, &matrix(4, 2, 0.1), &matrix(2, 6, 0.1)).unwrap();
+    let lambda = [narrow.tensor("λ", &matrix(4, 1, 0.1), [4, 1]).unwrap()];
+    let refused = bunch.hypergradient(&pair(&wide), &lambda, Mode::Reverse);
     assert!(matches!(refused, Err(Error::Precision { what: "W", .. })));
+    let mixed = Pair {
+        h: pair(&wide).h,
+        ..pair(&narrow)
+    };
+    let refused = bunch.hypergradient(&mixed, &lambda, Mode::Reverse);
+    assert!(matches!(refused, Err(Error::Precision { what: "Hᵀ", .. })));
 }
 
 #[test]
 fn the_implicit_mode_works_in_32_bits() {
     let problem = Problem::new(&matrix(6, 8, 0.4), Precision::F32).unwrap();
-    let h = problem.tensor("H", &matrix(2, 8, 0.8), [2, 8]).unwrap();
-    let w = problem.tensor("W", &matrix(6, 2, 0.1), [6, 2]).unwrap();
-    let lambda = problem.tensor("λ", &matrix(6, 1, 0.6), [6, 1]).unwrap();
-    let bunch = Bunch::new(&problem, &h, Beta::KL, L1, 4).unwrap();
-    let implicit = bunch.hypergradient(&w, &lambda, Mode::Implicit).unwrap();
-    let long = Bunch::new(&problem, &h, Beta::KL, L1, 4000).unwrap();
-    let unrolled = long.hypergradient(&w, &lambda, Mode::Adjoint).unwrap();
-    assert_close("implicit", &implicit.gradient, &unrolled.gradient, 1e-2);
+    let pair = Pair::new(&problem, &matrix(6, 2, 0.1), &matrix(2, 8, 0.8)).unwrap();
+    let lambda = [problem.tensor("λ", &matrix(6, 1, 0.6), [6, 1]).unwrap()];
+    let bunch = Bunch::new(&problem, Beta::KL, L1, 4).unwrap();
+    let implicit = bunch.hypergradient(&pair, &lambda, Mode::Implicit).unwrap();
+    let long = Bunch::new(&problem, Beta::KL, L1, 4000).unwrap();
+    let unrolled = long.hypergradient(&pair, &lambda, Mode::Adjoint).unwrap();
+    assert_close(
+        "implicit",
+        &implicit.gradients[0],
+        &unrolled.gradients[0],
+        1e-2,
+    );
 }
 
 #[test]
@@ -384,19 +398,23 @@ fn shapes_that_do_not_fit_are_errors() {
         let values = matrix(rows, columns, 0.1);
         problem.tensor("test", &values, [rows, columns]).unwrap()
     };
-    let wrong_h = Bunch::new(&problem, &tensor(2, 5), Beta::KL, L1, 3);
-    assert!(matches!(wrong_h, Err(Error::Shape { what: "H", .. })));
-    let zero_length = Bunch::new(&problem, &tensor(2, 6), Beta::KL, L1, 0);
+    let zero_length = Bunch::new(&problem, Beta::KL, L1, 0);
     assert!(matches!(zero_length, Err(Error::Setting { .. })));
-    let bunch = Bunch::new(&problem, &tensor(2, 6), Beta::KL, L1, 3).unwrap();
-    let wrong_w = bunch.hypergradient(&tensor(4, 3), &tensor(4, 1), Mode::Reverse);
-    assert!(matches!(wrong_w, Err(Error::Shape { what: "W", .. })));
-    let wrong_lambda = bunch.hypergradient(&tensor(4, 2), &tensor(3, 1), Mode::Reverse);
-    assert!(matches!(wrong_lambda, Err(Error::Shape { what: "λ", .. })));
-    let rule = bunch.rule.clone();
-    let no_weights = Bunch::with_rule(&problem, &tensor(2, 6), rule, Arc::new(HeldOut), 3);
+    let bunch = Bunch::new(&problem, Beta::KL, L1, 3).unwrap();
+    let refused = |w, h, lambda: Vec<Tensor<2>>| {
+        let result = bunch.hypergradient(&Pair { w, h }, &lambda, Mode::Reverse);
+        result.unwrap_err()
+    };
+    let wrong_h = refused(tensor(4, 2), tensor(5, 2), vec![tensor(4, 1)]);
+    assert!(matches!(wrong_h, Error::Shape { what: "Hᵀ", .. }));
+    let wrong_w = refused(tensor(3, 2), tensor(6, 2), vec![tensor(4, 1)]);
+    assert!(matches!(wrong_w, Error::Shape { what: "W", .. }));
+    let wrong_lambda = refused(tensor(4, 2), tensor(6, 2), vec![tensor(3, 1)]);
+    assert!(matches!(wrong_lambda, Error::Shape { what: "λ", .. }));
+    let two = refused(tensor(4, 2), tensor(6, 2), vec![tensor(4, 1); 2]);
+    assert!(matches!(two, Error::Shape { .. }));
+    let (of_w, of_h) = (bunch.of_w.clone(), bunch.of_h.clone());
+    let no_weights = Bunch::with_rules(&problem, of_w, of_h, Arc::new(HeldOut), bunch.span, 3);
     assert!(matches!(no_weights, Err(Error::Conflict { .. })));
-    let rule = bunch.rule.clone();
-    assert!(Bunch::with_rule(&problem, &tensor(2, 6), rule, Arc::new(Training), 3).is_ok());
     assert!(relative_difference(&[f64::NAN], &[1.0]).is_infinite());
 }

@@ -137,9 +137,8 @@ fn an_interrupted_procedure_goes_on_to_the_bit() {
 /// must not become what is not a number elsewhere.
 #[test]
 fn entries_that_are_not_fitted_do_not_spoil_the_hypergradient() {
-    use altbi::joint::{JointBunch, Pair, Span};
     use altbi::update::Rule;
-    use altbi::{HeldOut, Mode};
+    use altbi::{Bunch, HeldOut, Mode, Pair, Span};
     let x = Array2::from_shape_fn((6, 5), |(i, j)| 1.0 + ((3 * i + 2 * j) % 4) as f64);
     let problem = Problem::new(&x, Precision::F64)
         .unwrap()
@@ -148,12 +147,8 @@ fn entries_that_are_not_fitted_do_not_spoil_the_hypergradient() {
     let held_out = problem.held_out_weights().unwrap();
     let rule = || Rule::new(Arc::new(Beta::KL), vec![PenaltyTerm::tuned(L1)]);
     let bunch =
-        JointBunch::new(&problem, rule(), rule(), Arc::new(HeldOut), Span::Both, 3).unwrap();
-    let (row, _) = held_out
-        .indexed_iter()
-        .find(|(_, weight)| **weight > 0.0)
-        .unwrap()
-        .0;
+        Bunch::with_rules(&problem, rule(), rule(), Arc::new(HeldOut), Span::Both, 3).unwrap();
+    let (row, _) = held_out.places()[0];
     // The row's reconstruction is about 1e-140 everywhere.
     let w = Array2::from_shape_fn((6, 2), |(i, k)| {
         if i == row {

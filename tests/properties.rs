@@ -10,9 +10,9 @@ use altbi::metrics::recovery;
 use altbi::update::Rule;
 use altbi::{
     AltBiConfig, Beta, Bunch, Checkpoint, CheckpointFault, Divergence, EngineChoice, Error,
-    Exponent, GivenFactors, Hoyer, L1, LambdaStep, Method, Mode, Normalization, Penalty,
-    PenaltyTerm, Precision, Problem, Record, Signal, Split, SquaredL2, State, StopReason, ToMatrix,
-    Training, penalty,
+    Exponent, GivenFactors, Hoyer, L1, LambdaStep, Method, Mode, Normalization, Pair, Penalty,
+    PenaltyTerm, Precision, Problem, Record, Side, Signal, Span, Split, SquaredL2, State,
+    StopReason, ToMatrix, Training, penalty,
 };
 use burn::tensor::Tensor;
 use common::{assert_close, matrix, problem};
@@ -71,8 +71,7 @@ fn with_the_monotone_exponent_the_objective_never_rises() {
 #[test]
 fn the_divergences_own_exponent_is_not_enough_under_squared_l2() {
     let problem = problem(&(matrix(14, 11, 0.21) * 3.0));
-    let w = problem.tensor("W", &matrix(14, 3, 0.5), [14, 3]).unwrap();
-    let h = problem.tensor("H", &matrix(3, 11, 0.8), [3, 11]).unwrap();
+    let start = Pair::new(&problem, &matrix(14, 3, 0.5), &matrix(3, 11, 0.8)).unwrap();
     let lambda = problem
         .tensor("λ", &Array2::from_elem((14, 1), 1e4), [14, 1])
         .unwrap();
@@ -82,13 +81,16 @@ fn the_divergences_own_exponent_is_not_enough_under_squared_l2() {
     let monotone = literal.clone().monotone().unwrap();
     assert_eq!(monotone.exponent, 0.5);
     let rises = |rule: Rule| {
-        let bunch = Bunch::with_rule(&problem, &h, rule, Arc::new(Training), 20).unwrap();
-        let objectives: Vec<f64> = bunch
-            .trajectory(&w, &lambda)
-            .iter()
-            .map(|w| bunch.outer_errors(w) + bunch.rule.penalty(w, &lambda))
-            .map(|rows| rows.to_matrix().unwrap().sum())
-            .collect();
+        let of_h = Rule::new(Arc::new(Beta::KL), Vec::new());
+        let (training, span) = (Arc::new(Training), Span::One(Side::W));
+        let bunch = Bunch::with_rules(&problem, rule, of_h, training, span, 1).unwrap();
+        let lambda = [lambda.clone()];
+        let mut pair = start.clone();
+        let mut objectives = Vec::new();
+        for _ in 0..=20 {
+            objectives.push(bunch.outer_error(&pair) + bunch.penalty(&pair, &lambda));
+            pair = bunch.run(&pair, &lambda);
+        }
         let rises = |pair: &&[f64]| pair[1] > pair[0] * (1.0 + 1e-12);
         objectives.windows(2).filter(rises).count()
     };
@@ -159,13 +161,14 @@ impl Setting {
             let shape = [array.nrows(), array.ncols()];
             problem.tensor("test", array, shape).unwrap()
         };
-        let bunch = Bunch::new(&problem, &tensor(&self.h), Beta(beta), penalty, 4).unwrap();
+        let bunch = Bunch::new(&problem, Beta(beta), penalty, 4).unwrap();
+        let pair = Pair::new(&problem, &self.w, &self.h).unwrap();
         let result = bunch
-            .hypergradient(&tensor(&self.w), &tensor(&self.lambda), Mode::Reverse)
+            .hypergradient(&pair, &[tensor(&self.lambda)], Mode::Reverse)
             .unwrap();
         (
-            result.w.to_matrix().unwrap(),
-            result.gradient.to_matrix().unwrap(),
+            result.pair.w.to_matrix().unwrap(),
+            result.gradients[0].to_matrix().unwrap(),
         )
     }
 }
@@ -518,25 +521,28 @@ impl Divergence for Explosive {
 #[test]
 fn a_blow_up_is_named_and_the_last_finite_state_returned() {
     let x = matrix(6, 5, 0.2);
-    let result = AltBiConfig::new(2)
+    let mut solver = AltBiConfig::new(2)
         .with_bunch(1)
         .with_method(Method::MuT)
-        .solver(Explosive, L1)
-        .fit(&x);
-    let Err(Error::NotFinite {
+        .solver(Explosive, L1);
+    let last = solver.run(&problem(&x)).unwrap();
+    let Some(Error::NotFinite {
         iteration,
         quantity,
-        last: Some(last),
-    }) = result
+    }) = last.breakdown.as_deref()
     else {
-        panic!("{result:?}");
+        panic!("{last:?}");
     };
+    let iteration = *iteration;
     assert!(iteration > 2, "{iteration}");
-    assert!(["W", "H", "divergence"].contains(&quantity), "{quantity}");
+    assert!(["W", "H", "divergence"].contains(quantity), "{quantity}");
     assert_eq!(last.iterations, iteration - 1);
     assert_eq!(last.history.len(), iteration);
     assert_eq!(last.stop_reason, StopReason::NotFinite);
     assert!(last.w.iter().chain(&last.h).all(|v| v.is_finite()));
+    // Whoever only fits hears of it, too.
+    let told = solver.fit(&x);
+    assert!(matches!(told, Err(Error::NotFinite { iteration: found, .. }) if found == iteration));
 }
 
 /// A penalty whose tangent is not a number.
@@ -565,16 +571,18 @@ impl Penalty for Nonsense {
 fn a_hypergradient_that_is_not_a_number_is_named() {
     let result = AltBiConfig::new(2)
         .with_hypergradient(Mode::Forward)
+        .with_engine(EngineChoice::Autodiff)
         .solver(Beta::KL, Nonsense)
-        .fit(&matrix(6, 5, 0.2));
-    assert!(
-        matches!(
-            &result,
-            Err(Error::NotFinite { iteration: 1, quantity: "hypergradient", last: Some(last) })
-                if last.iterations == 0
-        ),
-        "{result:?}"
-    );
+        .run(&problem(&matrix(6, 5, 0.2)))
+        .unwrap();
+    assert!(matches!(
+        result.breakdown.as_deref(),
+        Some(Error::NotFinite {
+            iteration: 1,
+            quantity: "hypergradient"
+        })
+    ));
+    assert_eq!(result.iterations, 0);
 }
 
 #[test]
@@ -588,13 +596,18 @@ fn a_mode_that_refuses_on_the_way_leaves_the_state_before() {
         .with_hypergradient(Mode::Implicit)
         .solver(Beta::KL, L1)
         .with_factors(given)
-        .fit(&Array2::from_shape_fn((6, 5), |(i, _)| 1.0 + i as f64));
-    assert!(
-        matches!(&result, Err(Error::Stopped { iteration: 1, source, last })
-            if matches!(**source, Error::SingularFixedPoint { .. } | Error::NoFixedPoint { .. })
-                && last.w.nrows() == 6),
-        "{result:?}"
+        .run(&problem(&Array2::from_shape_fn((6, 5), |(i, _)| {
+            1.0 + i as f64
+        })))
+        .unwrap();
+    assert_eq!(
+        (result.stop_reason, result.iterations),
+        (StopReason::Refused, 0)
     );
+    assert!(matches!(
+        result.breakdown.as_deref(),
+        Some(Error::SingularFixedPoint { .. } | Error::NoFixedPoint { .. })
+    ));
 }
 
 #[test]

@@ -15,7 +15,6 @@ use altbi::lambda::LambdaStep;
 use altbi::penalty::Penalty;
 use altbi::practical::Practical;
 use altbi::tuner::{RIVALS, Task, contest};
-use altbi::update::Rule;
 use altbi::{
     AltBiConfig, Beta, Bunch, Criterion, Divergence, Error, GivenFactors, L1, Method, PenaltyTerm,
     Precision, Scope, Selection, Side, Smooth, Split, SquaredL2, Training, Verdict, check,
@@ -689,13 +688,12 @@ fn a_mask_comes_through_a_pipe() {
 #[test]
 fn a_bunch_that_does_not_fit_is_an_error_of_shape() {
     let problem = problem(&matrix(5, 4, 0.2));
-    let rule = Rule::new(Arc::new(Beta::KL), vec![PenaltyTerm::tuned(L1)]);
-    let draw = Draw::new(&problem, &rule, 2, 0).unwrap();
-    let bunch = Bunch::with_rule(&problem, &draw.h, rule, Arc::new(Training), 3).unwrap();
+    let bunch = Bunch::new(&problem, Beta::KL, L1, 3).unwrap();
+    let draw = Draw::new(&problem, &bunch, Scope::Row, 2, 0).unwrap();
     let short = problem
         .tensor("λ", &Array2::<f64>::ones((4, 1)), [4, 1])
         .unwrap();
-    let found = check_bunch(&bunch, &draw.w, &short, &MODES);
+    let found = check_bunch(&bunch, &draw.pair, &[short], &MODES);
     assert!(
         matches!(found, Err(Error::Shape { what: "λ", .. })),
         "{found:?}"
@@ -847,8 +845,8 @@ fn tensors_come_back_on_the_device_of_the_problem() {
     assert_eq!(task.full.rows().x.device(), tape);
     assert_eq!(task.split.rows().x.device(), tape);
     let case = altbi::check::cases().swap_remove(0);
-    let (bunch, _) = case
+    let (_, draw) = case
         .bunch(Precision::F64, &Device::from(tape.clone()))
         .unwrap();
-    assert_eq!(bunch.other.device(), tape);
+    assert_eq!(draw.pair.h.device(), tape);
 }

@@ -105,15 +105,15 @@ fn a_test_mask_is_seen_by_nobody() {
         panic!("test entries judge");
     };
     assert_eq!(weights.sum(), 120.0);
-    let full = task.full.mask().unwrap();
-    let split = task.split.mask().unwrap();
-    let held_out = task.split.held_out_weights().unwrap();
-    let all = weights + split + held_out;
+    let full = task.full.mask().unwrap().to_array();
+    let split = task.split.mask().unwrap().to_array();
+    let held_out = task.split.held_out_weights().unwrap().to_array();
+    let all = weights.to_array() + &split + &held_out;
     assert!(
         all.iter().all(|weight| *weight == 1.0),
         "each entry has one use"
     );
-    assert_eq!(&(split + held_out), full);
+    assert_eq!(split + held_out, full);
     // A perfect fit has no error there; zeros do.
     let clean = benchmark_b(30, 20, 3, 1);
     let perfect = altbi::Factors {

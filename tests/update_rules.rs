@@ -159,7 +159,8 @@ proptest! {
         rule.exponent = *exponent;
         let tensor = |a: &Array2<f64>| problem.tensor("test", a, [a.nrows(), a.ncols()]).unwrap();
         let updated = rule
-            .update(problem.rows(), &tensor(w), &tensor(h), &tensor(lambda))
+            .bind(&[tensor(lambda)])
+            .update(problem.rows(), &tensor(w), &tensor(h))
             .to_matrix()
             .unwrap();
         let expected = ScalarLoop {
@@ -182,9 +183,8 @@ proptest! {
         let mut rule = Rule::new(Arc::new(Beta(*beta)), Vec::new());
         rule.exponent = *exponent;
         let tensor = |a: &Array2<f64>| problem.tensor("test", a, [a.nrows(), a.ncols()]).unwrap();
-        let none = tensor(&Array2::zeros((1, 1)));
         let updated = rule
-            .update(problem.columns(), &tensor(h).transpose(), &tensor(w).transpose(), &none)
+            .update(problem.columns(), &tensor(h).transpose(), &tensor(w).transpose())
             .to_matrix()
             .unwrap();
         let expected = ScalarLoop {

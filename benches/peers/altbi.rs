@@ -20,7 +20,7 @@ use altbi::device::Device;
 use altbi::engine::FusedBunch;
 use altbi::update::Rule;
 use altbi::{
-    AltBiConfig, Beta, Bunch, EngineChoice, Error, Factors, GivenFactors, L1, Method, Mode,
+    AltBiConfig, Beta, Bunch, EngineChoice, Error, Factors, GivenFactors, L1, Method, Mode, Pair,
     PenaltyTerm, Precision, Problem, Training,
 };
 use ndarray::Array2;
@@ -180,15 +180,13 @@ fn machine<const PRODUCTS: bool>() -> f64 {
 
 fn reverse(case: &Case, length: usize, device: &str) -> Result<f64, Error> {
     let problem = case.problem.clone().on(Device::by_name(device)?);
-    let tensor =
-        |matrix: &Array2<f64>| problem.tensor("a matrix", matrix, [matrix.nrows(), matrix.ncols()]);
-    let (w, h) = (tensor(&case.factors.w)?, tensor(&case.factors.h)?);
-    let lambda = tensor(&case.lambda)?;
-    let bunch = Bunch::new(&problem, &h, Beta::KL, L1, length)?;
+    let pair = Pair::new(&problem, &case.factors.w, &case.factors.h)?;
+    let lambda = [problem.tensor("λ", &case.lambda, case.lambda.dim().into())?];
+    let bunch = Bunch::new(&problem, Beta::KL, L1, length)?;
     in_pool(|| {
-        bunch.hypergradient(&w, &lambda, Mode::Reverse)?;
+        bunch.hypergradient(&pair, &lambda, Mode::Reverse)?;
         Ok(fastest(|| {
-            let result = bunch.hypergradient(&w, &lambda, Mode::Reverse);
+            let result = bunch.hypergradient(&pair, &lambda, Mode::Reverse);
             drop(result);
         }))
     })

@@ -9,11 +9,11 @@ use std::sync::Arc;
 use ndarray::Array2;
 use serde::{Deserialize, Serialize};
 
-use crate::bunch::Bunch;
+use crate::bunch::{Bunch, Pair, Span};
 use crate::criterion::Criterion;
 use crate::engine::FusedBunch;
 use crate::error::{Error, Result};
-use crate::factors::Factors;
+use crate::factors::{Factors, Side};
 use crate::hypergradient::Mode;
 use crate::numerics::movement;
 use crate::problem::{Problem, ToMatrix};
@@ -69,7 +69,7 @@ impl Bias {
 /// [`refusal`](Bias::refusal) says why.
 ///
 /// # Errors
-/// What [`Bunch::with_rule`] and the adjoint mode refuse; [`Error::Shape`] for factors or
+/// What [`Bunch::with_rules`] and the adjoint mode refuse; [`Error::Shape`] for factors or
 /// a λ that do not fit; [`Error::Conflict`] where the hypergradient is zero.
 ///
 /// # Shapes
@@ -81,11 +81,11 @@ pub fn bias(
     factors: &Factors,
     lambda: &Array2<f64>,
 ) -> Result<Bias> {
-    let ([n, m], rank) = (problem.shape(), factors.w.ncols());
-    let w = problem.tensor("W", &factors.w, [n, rank])?;
-    let h = problem.tensor("H", &factors.h, [rank, m])?;
-    let lambda_tensor = problem.tensor("λ", lambda, [n, 1])?;
-    let bunch = Bunch::with_rule(problem, &h, rule.clone(), criterion.clone(), 1)?;
+    let ([n, _], rank) = (problem.shape(), factors.w.ncols());
+    let pair = Pair::new(problem, &factors.w, &factors.h)?;
+    let weights = [problem.tensor("λ", lambda, [n, 1])?];
+    let (of_w, of_h, span) = (rule.clone(), rule.without_terms(), Span::One(Side::W));
+    let bunch = Bunch::with_rules(problem, of_w, of_h, criterion.clone(), span, 1)?;
     let fused = |length| match FusedBunch::new(problem, rule, criterion.as_ref(), rank, length) {
         Ok(bunch) => Ok(Some(bunch)),
         Err(Error::EngineUnsupported { .. }) => Ok(None),
@@ -101,8 +101,8 @@ pub fn bias(
             }
             None => {
                 let bunch = bunch.with_length(length)?;
-                let end = bunch.hypergradient(&w, &lambda_tensor, Mode::Adjoint)?;
-                (end.outer_error, end.gradient.to_matrix()?)
+                let end = bunch.hypergradient(&pair, &weights, Mode::Adjoint)?;
+                (end.outer_error, end.gradients[0].to_matrix()?)
             }
         };
         found.push((Some(length), outer_error, gradient.into_iter().collect()));
@@ -111,13 +111,13 @@ pub fn bias(
     let near = match fused(STRIDE)? {
         Some(fused) => {
             let floor = problem.precision().floor();
-            problem.tensor("W", &settled(fused, factors, lambda, floor), [n, rank])?
+            Pair::new(problem, &settled(fused, factors, lambda, floor), &factors.h)?
         }
-        None => w,
+        None => pair,
     };
-    let refusal = match bunch.hypergradient(&near, &lambda_tensor, Mode::Implicit) {
+    let refusal = match bunch.hypergradient(&near, &weights, Mode::Implicit) {
         Ok(end) => {
-            let gradient = end.gradient.to_matrix()?.into_iter().collect();
+            let gradient = end.gradients[0].to_matrix()?.into_iter().collect();
             found.push((None, end.outer_error, gradient));
             None
         }

@@ -1,7 +1,5 @@
 //! The matrix of built-in cases that `altbi gradcheck` and the tests go through.
 
-use std::sync::Arc;
-
 use ndarray::Array2;
 use rand::SeedableRng;
 use rand::rngs::ChaCha8Rng;
@@ -9,15 +7,14 @@ use serde::Serialize;
 
 use super::{CheckReport, Draw, MODES, check_bunch};
 use crate::bunch::Bunch;
-use crate::criterion::Training;
 use crate::device::Device;
 use crate::divergence::Beta;
 use crate::error::Result;
 use crate::factors::uniform;
+use crate::lambda::Scope;
 use crate::numerics::Precision;
-use crate::penalty::{self, PenaltyTerm};
+use crate::penalty;
 use crate::problem::Problem;
-use crate::update::Rule;
 
 /// Values of β: both sides of every special case, and the cases themselves.
 pub const BETAS: [f64; 7] = [3.0, 2.0, 1.5, 1.0, 0.5, 0.0, -0.5];
@@ -60,20 +57,23 @@ pub fn cases() -> Vec<Case> {
 }
 
 impl Case {
+    /// X, always the same.
+    pub fn x(&self) -> Array2<f64> {
+        let [n, m, _] = self.shape;
+        let mut generator = ChaCha8Rng::seed_from_u64(1);
+        uniform(&mut generator, n, m) * 2.0 + 0.1
+    }
+
     /// The bunch and a draw of factors and λ for it, always the same.
     ///
     /// # Errors
     /// None for the built-in matrix; a `Case` made by hand may be refused.
     pub fn bunch(&self, precision: Precision, device: &Device) -> Result<(Bunch, Draw)> {
-        let [n, m, rank] = self.shape;
-        let mut generator = ChaCha8Rng::seed_from_u64(1);
-        let x: Array2<f64> = uniform(&mut generator, n, m) * 2.0 + 0.1;
-        let problem = Problem::new(&x, precision)?.on(device.clone());
-        let term = PenaltyTerm::tuned(penalty::by_name(self.penalty)?);
-        let rule = Rule::new(Arc::new(Beta(self.beta)), vec![term]);
-        let draw = Draw::new(&problem, &rule, rank, 2)?;
-        let training = Arc::new(Training);
-        let bunch = Bunch::with_rule(&problem, &draw.h, rule, training, self.bunch)?;
+        let [_, _, rank] = self.shape;
+        let problem = Problem::new(&self.x(), precision)?.on(device.clone());
+        let penalty = penalty::by_name(self.penalty)?;
+        let bunch = Bunch::new(&problem, Beta(self.beta), penalty, self.bunch)?;
+        let draw = Draw::new(&problem, &bunch, Scope::Row, rank, 2)?;
         Ok((bunch, draw))
     }
 
@@ -83,6 +83,6 @@ impl Case {
     /// As [`bunch`](Self::bunch).
     pub fn run(&self, precision: Precision, device: &Device) -> Result<CheckReport> {
         let (bunch, draw) = self.bunch(precision, device)?;
-        check_bunch(&bunch, &draw.w, &draw.lambda, &MODES)
+        check_bunch(&bunch, &draw.pair, &draw.lambda, &MODES)
     }
 }

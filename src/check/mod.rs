@@ -29,32 +29,24 @@
 
 mod bias;
 mod cases;
-mod joint;
+mod draw;
 mod report;
 
-use std::sync::Arc;
-
 use burn::tensor::Tensor;
-use ndarray::Array2;
-use rand::SeedableRng;
-use rand::rngs::ChaCha8Rng;
 
 pub use bias::{Bias, BiasRow, LENGTHS, bias};
 pub use cases::{BETAS, BUNCHES, Case, SHAPES, cases};
-pub use joint::JointDraw;
+pub use draw::{Draw, Given};
 pub use report::{CheckReport, Comparison, Control, Verdict};
 
-use crate::bunch::{Bunch, check_length};
-use crate::criterion::Training;
+use crate::bunch::{Bunch, Pair};
 use crate::divergence::Divergence;
-use crate::error::{Error, Result};
-use crate::factors::{GivenFactors, scaled_to_mean, uniform};
-use crate::hypergradient::{Differentiate, Fault, FiniteDifferences, Forward, Mode};
-use crate::joint::{JointBunch, Pair, forward_gradients};
+use crate::error::Result;
+use crate::hypergradient::{Differentiate, Fault, FiniteDifferences, Forward, Hypergradient, Mode};
+use crate::lambda::Scope;
 use crate::numerics::{Precision, to_host};
-use crate::penalty::{Penalty, PenaltyTerm};
+use crate::penalty::Penalty;
 use crate::problem::Problem;
-use crate::update::Rule;
 
 /// How far a mode may be from reverse mode, relative to the largest entry.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -84,93 +76,21 @@ impl Tolerances {
 /// The modes that are compared with reverse mode.
 pub const MODES: [Mode; 3] = [Mode::Forward, Mode::Adjoint, Mode::FiniteDifferences];
 
-/// Checks a divergence and a penalty on a problem: a bunch of four updates from
+/// Checks a divergence and a penalty on a problem: the paper's bunch of four updates from
 /// random factors.
 ///
 /// # Errors
-/// [`Error::OutsideDomain`] for data that the divergence cannot measure.
+/// [`Error::OutsideDomain`](crate::Error::OutsideDomain) for data that the divergence cannot
+/// measure.
 pub fn check(
     problem: &Problem,
     divergence: impl Divergence + 'static,
     penalty: impl Penalty + 'static,
 ) -> Result<CheckReport> {
     let [n, m] = problem.shape();
-    let rule = Rule::new(Arc::new(divergence), vec![PenaltyTerm::tuned(penalty)]);
-    let draw = Draw::new(problem, &rule, n.min(m).min(3), 0)?;
-    let bunch = Bunch::with_rule(problem, &draw.h, rule, Arc::new(Training), 4)?;
-    check_bunch(&bunch, &draw.w, &draw.lambda, &MODES)
-}
-
-/// Factors and λ of sensible size for a problem: given, or drawn by a seed.
-///
-/// # Shapes
-/// W n×r, H r×m, λ n×1.
-#[derive(Debug, Clone)]
-pub struct Draw {
-    /// W; a drawn one is scaled so that WH has the mean of X.
-    pub w: Tensor<2>,
-    /// H.
-    pub h: Tensor<2>,
-    /// λ; a drawn one lies between 0.1 and 0.6 times the weight at which the
-    /// penalty pulls as hard as the fit: so much that the hypergradient is not lost
-    /// in rounding, and not so much that a row collapses to zero.
-    pub lambda: Tensor<2>,
-}
-
-impl Draw {
-    /// Draws all three; any rank ≥ 1 will do for a single bunch.
-    ///
-    /// # Errors
-    /// As [`complete`](Self::complete).
-    pub fn new(problem: &Problem, rule: &Rule, rank: usize, seed: u64) -> Result<Self> {
-        Self::complete(problem, rule, rank, seed, &GivenFactors::default(), None)
-    }
-
-    /// Draws what is not given, to fit what is.
-    ///
-    /// # Errors
-    /// [`Error::Setting`] for a rank that is 0 or more than sixteen times the
-    /// larger side of X; [`Error::Shape`] and its kind for what is given.
-    pub fn complete(
-        problem: &Problem,
-        rule: &Rule,
-        rank: usize,
-        seed: u64,
-        given: &GivenFactors,
-        given_lambda: Option<&Array2<f64>>,
-    ) -> Result<Self> {
-        let [n, m] = problem.shape();
-        if rank == 0 || rank > 16 * n.max(m) {
-            return Err(Error::Setting {
-                setting: "the rank",
-                value: rank as f64,
-                range: "at least 1 and at most sixteen times the larger side of X",
-            });
-        }
-        let mut generator = ChaCha8Rng::seed_from_u64(seed);
-        let w = uniform(&mut generator, n, rank) + 0.1;
-        let h = uniform(&mut generator, rank, m) + 0.1;
-        let lambda = uniform(&mut generator, n, 1) * 0.5 + 0.1;
-        let h = given.h.as_ref().unwrap_or(&h);
-        let h_tensor = problem.tensor("H", h, [rank, m])?;
-        let w = match &given.w {
-            Some(w) => w.clone(),
-            None => scaled_to_mean(w, h, problem.mean()),
-        };
-        let w = problem.tensor("W", &w, [n, rank])?;
-        let lambda = match given_lambda {
-            Some(lambda) => problem.tensor("λ", lambda, [n, 1])?,
-            None => {
-                let natural = rule.natural_lambda(problem.rows(), &w, &h_tensor);
-                problem.tensor("λ", &lambda, [n, 1])? * natural
-            }
-        };
-        Ok(Self {
-            w,
-            h: h_tensor,
-            lambda,
-        })
-    }
+    let bunch = Bunch::new(problem, divergence, penalty, 4)?;
+    let draw = Draw::new(problem, &bunch, Scope::Row, n.min(m).min(3), 0)?;
+    check_bunch(&bunch, &draw.pair, &draw.lambda, &MODES)
 }
 
 /// Compares modes with reverse mode on a bunch of your own.
@@ -180,80 +100,26 @@ impl Draw {
 /// is no larger than rounding makes it.
 ///
 /// # Errors
-/// [`Error::Shape`] for a w or λ that does not fit the bunch.
-///
-/// # Shapes
-/// `w` n×r, `lambda` n×1.
+/// [`Error::Shape`](crate::Error::Shape) for factors or weights that do not fit the bunch.
 pub fn check_bunch(
     bunch: &Bunch,
-    w: &Tensor<2>,
-    lambda: &Tensor<2>,
-    modes: &[Mode],
-) -> Result<CheckReport> {
-    // Shapes first: what measures rounding takes them for granted.
-    bunch.check_shapes(w, lambda)?;
-    let rounding = Rounding::of(bunch, w, lambda);
-    let by_mode = |mode| {
-        let result = bunch.hypergradient(w, lambda, mode)?;
-        Ok(to_host(&result.gradient))
-    };
-    let with_fault = |fault| {
-        let result = Forward { fault }.compute(bunch, w, lambda)?;
-        Ok(to_host(&result.gradient))
-    };
-    let shorter = || {
-        let shorter = bunch.with_length(bunch.length - 1)?;
-        let result = shorter.hypergradient(w, lambda, Mode::Reverse)?;
-        Ok(to_host(&result.gradient))
-    };
-    let tried = Tried {
-        by_mode,
-        with_fault,
-        shorter,
-    };
-    compare(Precision::of(w), &rounding, modes, tried)
-}
-
-/// The same on a bunch over one factor or both, with the weights of all its penalties.
-///
-/// # Errors
-/// [`Error::Shape`] for factors or weights that do not fit the bunch.
-pub fn check_joint(
-    bunch: &JointBunch,
     pair: &Pair,
     lambda: &[Tensor<2>],
     modes: &[Mode],
 ) -> Result<CheckReport> {
-    let flat = |gradients: &[Tensor<2>]| gradients.iter().flat_map(to_host).collect();
-    let by_mode = |mode| {
-        let result = bunch.hypergradient(pair, lambda, mode)?;
-        Ok(flat(&result.gradients))
-    };
-    let with_fault = |fault| {
-        let result = forward_gradients(bunch, pair, lambda, fault)?;
-        Ok(flat(&result.gradients))
-    };
     // Shapes first: what measures rounding takes them for granted.
-    by_mode(Mode::Reverse)?;
-    // What differentiates has no part in the coarseness of differences.
-    let rounding = Rounding {
-        of_tangents: bunch.rounding(pair, lambda),
-        of_differences: 100.0 * bunch.resolution(pair, lambda),
-    };
-    let precision = Precision::of(&pair.w);
-    let shorter = || {
-        let mut shorter = bunch.clone();
-        shorter.length = bunch.length - 1;
-        check_length(shorter.length)?;
-        let result = shorter.hypergradient(pair, lambda, Mode::Reverse)?;
-        Ok(flat(&result.gradients))
-    };
+    bunch.check(pair, lambda)?;
+    let rounding = Rounding::of(bunch, pair, lambda);
+    let flat = |result: Hypergradient| result.gradients.iter().flat_map(to_host).collect();
     let tried = Tried {
-        by_mode,
-        with_fault,
-        shorter,
+        by_mode: |mode| bunch.hypergradient(pair, lambda, mode).map(flat),
+        with_fault: |fault| Forward { fault }.compute(bunch, pair, lambda).map(flat),
+        shorter: || {
+            let shorter = bunch.with_length(bunch.length - 1)?;
+            shorter.hypergradient(pair, lambda, Mode::Reverse).map(flat)
+        },
     };
-    compare(precision, &rounding, modes, tried)
+    compare(Precision::of(&pair.w), &rounding, modes, tried)
 }
 
 /// How a hypergradient is computed, rightly and wrongly.
@@ -342,7 +208,7 @@ fn compare(
     })
 }
 
-/// What rounding alone can make of `dE/dλ`, largest row.
+/// What rounding alone can make of `dE/dλ`, largest weight.
 struct Rounding {
     /// In the modes that differentiate.
     of_tangents: f64,
@@ -351,24 +217,14 @@ struct Rounding {
 }
 
 impl Rounding {
-    /// Terms of g_T that cancel, times |s_T|, times epsilon; a thousand of those,
-    /// because errors grow on their way through the bunch.
-    fn of(bunch: &Bunch, w: &Tensor<2>, lambda: &Tensor<2>) -> Self {
-        let moved = Forward::default().tangent(bunch, w, lambda, &lambda.ones_like());
-        let of_tangents = moved.map_or(0.0, |(end, tangent)| {
-            let y = bunch.rule.reconstruct(&end, &bunch.other);
-            let split = bunch.rule.divergence.split(&bunch.observed.x, &y);
-            let terms = (split.positive + split.negative)
-                .expand(y.dims())
-                .matmul(bunch.other.clone().transpose());
-            let rows = to_host(&(terms * tangent.abs()).sum_dim(1));
-            let largest = rows.into_iter().fold(0.0, f64::max);
-            1000.0 * Precision::of(w).epsilon() * largest
-        });
-        let of_differences = FiniteDifferences::default().resolution(bunch, w, lambda);
+    /// Terms that cancel, times epsilon; a thousand of those, because errors grow on their
+    /// way through the bunch.
+    fn of(bunch: &Bunch, pair: &Pair, lambda: &[Tensor<2>]) -> Self {
+        let epsilon = Precision::of(&pair.w).epsilon();
+        let differences = FiniteDifferences::default();
         Self {
-            of_tangents,
-            of_differences: 100.0 * of_differences,
+            of_tangents: 1000.0 * epsilon * bunch.sensitivity(pair, lambda),
+            of_differences: 100.0 * differences.resolution(bunch, pair, lambda),
         }
     }
 }

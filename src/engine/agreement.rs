@@ -1,16 +1,15 @@
-//! Whether the two engines agree, on the very data of a run.
+//! Whether a fused engine agrees with Burn's tape, on the very data of a run.
 
-use std::ops::Range;
+use ndarray::{Array2, ArrayView2, Axis};
+use serde::{Deserialize, Serialize};
 
-use ndarray::{Array2, ArrayView2, Axis, Slice, concatenate};
-
-use super::{Autodiff, Engine};
-use crate::bunch::Bunch;
+use super::{Engine, Setup};
 use crate::error::{Error, Result};
-use crate::factors::{Factors, Side};
-use crate::hypergradient::{Forward, Mode};
-use crate::numerics::{CANCELLATION, Precision, to_host};
-use crate::problem::{Problem, ToMatrix};
+use crate::factors::Factors;
+use crate::hypergradient::Mode;
+use crate::numerics::{CANCELLATION, Precision};
+use crate::problem::Problem;
+use crate::update::Rule;
 
 /// The largest relative difference between the engines that a run accepts. Autodiff
 /// is computed in 64 bits in either case.
@@ -25,80 +24,145 @@ pub fn tolerance(precision: Precision) -> f64 {
 /// would take longer than the run.
 pub const COMPARED_UPDATES: usize = 64;
 
-/// Computes one iteration by both engines and compares H, W and, where λ is tuned,
-/// the hypergradient by Burn's reverse mode. Returns the largest difference,
-/// relative to the largest entry. Of a bunch longer than [`COMPARED_UPDATES`] only so many
-/// updates are compared.
+/// Entries of X that are compared: a tape over more would take longer than the iterations
+/// that follow.
+pub const COMPARED_ENTRIES: usize = 1 << 16;
+
+/// Rows or columns of a sample at the least.
+const FEWEST: usize = 8;
+
+/// How far two engines are apart, and where that was seen.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Agreement {
+    /// The largest difference of W, H and the hypergradient, relative to the largest entry.
+    pub difference: f64,
+    /// Rows of X that were compared.
+    pub rows: usize,
+    /// Columns of X that were compared.
+    pub columns: usize,
+    /// Whether these are all.
+    pub all: bool,
+}
+
+/// Evenly spaced numbers below `of`, at most so many.
+fn spaced(of: usize, most: usize) -> Vec<usize> {
+    let count = of.min(most.max(1));
+    (0..count).map(|index| index * of / count).collect()
+}
+
+/// The rows and columns that are compared: all of a small X, otherwise evenly spaced ones.
+/// A penalty that is tied to its rows keeps all of them.
+fn sample(problem: &Problem, setup: &Setup) -> (Vec<usize>, Vec<usize>) {
+    let [n, m] = problem.shape();
+    let side = (COMPARED_ENTRIES as f64).sqrt() as usize;
+    let free = |rule: &Rule| rule.terms.iter().all(|term| term.penalty.takes_any_rows());
+    let columns: Vec<usize> = match (free(&setup.of_w), free(&setup.of_h)) {
+        (_, false) => (0..m).collect(),
+        (true, true) => spaced(m, side.max(COMPARED_ENTRIES / n)),
+        (false, true) => spaced(m, (COMPARED_ENTRIES / n).max(FEWEST)),
+    };
+    let rows = if free(&setup.of_w) {
+        spaced(n, (COMPARED_ENTRIES / columns.len()).max(FEWEST))
+    } else {
+        (0..n).collect()
+    };
+    (rows, columns)
+}
+
+/// Computes the first iteration by a fused engine and by Burn's tape in 64 bits, the
+/// hypergradient by reverse mode, and compares both factors and, where λ is tuned, the
+/// hypergradient: on all of X, or on some of its rows and columns where X has more than
+/// [`COMPARED_ENTRIES`]; of a bunch longer than [`COMPARED_UPDATES`] only so many updates.
+/// `None` where the sample has nothing to compare on.
 ///
 /// # Errors
 /// [`Error::EnginesDisagree`] above the [`tolerance`].
 pub(crate) fn agreement(
     problem: &Problem,
-    fused: &mut dyn Engine,
-    autodiff: &mut Autodiff,
-    start: &Factors,
+    setup: &Setup,
+    factors: &Factors,
     lambda: &Array2<f64>,
-    tuned: bool,
-) -> Result<f64> {
-    let length = autodiff.length;
-    let compared = length.min(COMPARED_UPDATES);
-    autodiff.set_length(compared);
-    fused.set_length(compared);
-    let difference = largest_difference(problem, fused, autodiff, start, lambda, tuned);
-    fused.set_length(length);
-    difference
-}
+) -> Result<Option<Agreement>> {
+    let (rows, columns) = sample(problem, setup);
+    let part = match problem.selected(&rows, &columns) {
+        Ok(part) => part,
+        // A row or column of the sample may have nothing to be fitted to.
+        Err(
+            Error::UnobservedRow { .. } | Error::UnobservedColumn { .. } | Error::AllZero { .. },
+        ) => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    let exact = part.in_precision(Precision::F64);
+    // A fixed point cannot be compared by a bunch; its updates can.
+    let shorter = Setup {
+        length: setup.length.min(COMPARED_UPDATES),
+        tuned: setup.tuned && setup.mode != Mode::Implicit,
+        ..setup.clone()
+    };
+    let by_tape = Setup {
+        mode: Mode::Reverse,
+        ..shorter.clone()
+    };
+    let of_part = shorter.selected(&part, &rows, &columns);
+    let lambda = setup.weights_of(lambda, &rows, &columns, &of_part.layout);
+    let mut start = Factors {
+        w: factors.w.select(Axis(0), &rows),
+        h: factors.h.select(Axis(1), &columns),
+    };
+    let mut fused = of_part.fused(&part)?;
+    let mut reference = by_tape
+        .selected(&exact, &rows, &columns)
+        .reference(&exact)?;
 
-fn largest_difference(
-    problem: &Problem,
-    fused: &mut dyn Engine,
-    autodiff: &Autodiff,
-    start: &Factors,
-    lambda: &Array2<f64>,
-    tuned: bool,
-) -> Result<f64> {
-    let mut factors = start.clone();
-    fused.update_other(problem, &mut factors);
-    let expected = update_h(problem, autodiff, start)?;
     let mut largest = Largest::new(problem.precision());
-    largest.compare("H", &factors.h, &expected, 0.0)?;
-
-    // From the same H on, or the differences would add up.
-    let h = factors.h.clone();
-    let mut gradient = tuned.then(|| Array2::zeros(lambda.raw_dim()));
-    fused.bunch(problem, &mut factors, lambda, gradient.as_mut())?;
-    let expected = bunch(problem, autodiff, &start.w, &h, lambda, tuned)?;
-    largest.compare("W", &factors.w, &expected.w, 0.0)?;
-    if let Some(gradient) = gradient {
+    let mut expected = start.clone();
+    fused.update_other(&part, &mut start);
+    reference.update_other(&exact, &mut expected);
+    largest.compare("W", &start.w, &expected.w, 0.0)?;
+    largest.compare("H", &start.h, &expected.h, 0.0)?;
+    // From the same factors on, or the differences would add up.
+    let mut found = start.clone();
+    expected.clone_from(&start);
+    let slot = || shorter.tuned.then(|| Array2::zeros(lambda.raw_dim()));
+    let (mut slope, mut expected_slope) = (slot(), slot());
+    fused.bunch(&part, &mut found, &lambda, slope.as_mut())?;
+    reference.bunch(&exact, &mut expected, &lambda, expected_slope.as_mut())?;
+    largest.compare("W", &found.w, &expected.w, 0.0)?;
+    largest.compare("H", &found.h, &expected.h, 0.0)?;
+    if let (Some(slope), Some(expected)) = (slope, expected_slope) {
         // Where the terms of dE/dλ cancel, as at a perfect fit, rounding is all
         // that is left of it, and no two programs agree.
-        let least = expected.scale * CANCELLATION;
-        largest.compare("the hypergradient", &gradient, &expected.gradient, least)?;
+        let least = CANCELLATION * reference.sensitivity(&exact, &start, &lambda);
+        largest.compare("the hypergradient", &slope, &expected, least)?;
     }
-    Ok(largest.difference)
+    Ok(Some(Agreement {
+        difference: largest.difference,
+        rows: rows.len(),
+        columns: columns.len(),
+        all: [rows.len(), columns.len()] == problem.shape(),
+    }))
 }
 
-pub(super) struct Largest {
+struct Largest {
     tolerance: f64,
-    pub(super) difference: f64,
+    difference: f64,
 }
 
 impl Largest {
-    pub(super) fn new(precision: Precision) -> Self {
+    fn new(precision: Precision) -> Self {
         Self {
             tolerance: tolerance(precision),
             difference: 0.0,
         }
     }
 
-    pub(super) fn compare(
+    fn compare(
         &mut self,
         quantity: &'static str,
-        found: &impl ToMatrix,
-        expected: &impl ToMatrix,
+        found: &Array2<f64>,
+        expected: &Array2<f64>,
         least_scale: f64,
     ) -> Result<()> {
-        let (found, expected) = (&found.to_matrix()?, &expected.to_matrix()?);
         let largest =
             |values: ArrayView2<f64>| values.iter().fold(0.0, |a, b| f64::max(a, b.abs()));
         let scale = f64::max(largest(expected.view()), least_scale);
@@ -123,86 +187,4 @@ impl Largest {
         self.difference = self.difference.max(difference);
         Ok(())
     }
-}
-
-fn part(matrix: &Array2<f64>, rows: &Range<usize>) -> Array2<f64> {
-    matrix
-        .slice_axis(Axis(0), Slice::from(rows.clone()))
-        .to_owned()
-}
-
-fn joined(parts: &[Array2<f64>]) -> Array2<f64> {
-    let views: Vec<_> = parts.iter().map(|part| part.view()).collect();
-    concatenate(Axis(0), &views).expect("blocks of the same width")
-}
-
-/// One update of H on tensors of 64 bits, some columns at a time.
-fn update_h(problem: &Problem, autodiff: &Autodiff, factors: &Factors) -> Result<Array2<f64>> {
-    let exact = |matrix: &Array2<f64>| problem.tensor_as(matrix, Precision::F64);
-    let other = exact(&factors.w.t().to_owned());
-    let transposed = factors.h.t().to_owned();
-    let no_lambda = exact(&Array2::zeros((1, 1)));
-    let mut parts = Vec::new();
-    for columns in problem.blocks(Side::H) {
-        let observed = problem.part(Side::H, columns.clone(), Precision::F64);
-        let factor = exact(&part(&transposed, &columns));
-        let updated = autodiff.of_h.update(&observed, &factor, &other, &no_lambda);
-        parts.push(updated.to_matrix()?);
-    }
-    Ok(joined(&parts).t().as_standard_layout().into_owned())
-}
-
-struct Expected {
-    w: Array2<f64>,
-    gradient: Array2<f64>,
-    /// The size of the terms that a hypergradient sums.
-    scale: f64,
-}
-
-/// The bunch and its hypergradient by Burn's reverse mode on tensors of 64 bits,
-/// some rows at a time.
-fn bunch(
-    problem: &Problem,
-    autodiff: &Autodiff,
-    w: &Array2<f64>,
-    h: &Array2<f64>,
-    lambda: &Array2<f64>,
-    tuned: bool,
-) -> Result<Expected> {
-    let exact = |matrix: &Array2<f64>| problem.tensor_as(matrix, Precision::F64);
-    let other = exact(h);
-    let (mut ends, mut gradients) = (Vec::new(), Vec::new());
-    let mut scale = 0.0;
-    for rows in problem.blocks(Side::W) {
-        let weights_of_rows = |weights: &burn::tensor::Tensor<2>| {
-            let weights = weights.to_matrix().expect("a tensor fills its shape");
-            exact(&part(&weights, &rows))
-        };
-        let bunch = Bunch {
-            rule: autodiff.of_w.map_weights(weights_of_rows),
-            observed: problem.part(Side::W, rows.clone(), Precision::F64),
-            other: other.clone(),
-            criterion: autodiff.criterion.clone(),
-            length: autodiff.length,
-        };
-        let (w, lambda) = (exact(&part(w, &rows)), exact(&part(lambda, &rows)));
-        if !tuned {
-            ends.push(bunch.run(&w, &lambda).to_matrix()?);
-            continue;
-        }
-        let end = bunch.hypergradient(&w, &lambda, Mode::Reverse)?;
-        let of_block = Forward::default().scale(&bunch, &w, &lambda)?;
-        scale = to_host(&of_block).into_iter().fold(scale, f64::max);
-        ends.push(end.w.to_matrix()?);
-        gradients.push(end.gradient.to_matrix()?);
-    }
-    Ok(Expected {
-        w: joined(&ends),
-        gradient: if tuned {
-            joined(&gradients)
-        } else {
-            Array2::zeros((0, 1))
-        },
-        scale,
-    })
 }

@@ -47,8 +47,8 @@ impl<'a> FusedBunch<'a> {
     /// penalties.
     ///
     /// # Errors
-    /// [`Error::EngineUnsupported`] for parts that cannot be fused; what
-    /// [`Bunch::with_rule`](crate::Bunch::with_rule) refuses.
+    /// [`Error::EngineUnsupported`] for parts that cannot be fused, a second tuned term among them; what
+    /// [`Bunch::with_rules`](crate::Bunch::with_rules) refuses.
     pub fn new(
         problem: &'a Problem,
         rule: &Rule,
@@ -57,14 +57,10 @@ impl<'a> FusedBunch<'a> {
         length: usize,
     ) -> Result<Self> {
         crate::bunch::check_length(length)?;
-        rule.check()?;
         problem.check_domain(rule.divergence.as_ref())?;
         criterion.check(problem)?;
         let unsupported = |reason| Error::EngineUnsupported { reason };
-        let of_h = Rule {
-            terms: Vec::new(),
-            ..rule.clone()
-        };
+        let of_h = rule.without_terms();
         let plans = [
             Plan::of(rule).map_err(unsupported)?,
             Plan::of(&of_h).map_err(unsupported)?,

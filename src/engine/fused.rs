@@ -1,5 +1,6 @@
 //! The fused engine: updates of either factor, all rows, all cores.
 
+use ndarray::Array2;
 use parking_lot::Mutex;
 use pulp::Arch;
 use rayon::prelude::*;
@@ -11,7 +12,7 @@ use super::matrix::{Packed, Source};
 use super::plan::Plan;
 use super::scratch::Scratch;
 use crate::factors::Side;
-use crate::problem::Problem;
+use crate::problem::{Problem, Weights};
 
 /// Tasks hold a multiple of so many rows: the most that any vector has.
 const ROWS: usize = 16;
@@ -25,13 +26,36 @@ const WORTH_SHARING: usize = 1 << 16;
 pub(crate) struct Fused<T> {
     rank: usize,
     x: Packed<T>,
-    mask: Option<Packed<T>>,
-    held_out: Option<Packed<T>>,
+    weights: [Option<PackedWeights<T>>; 2],
     other: Vec<T>,
     other_sums: Vec<T>,
     gram: Vec<T>,
     outcome: Vec<RowOutcome>,
     scratch: Vec<Mutex<Scratch<T>>>,
+}
+
+/// Weights of entries, as either side reads them.
+#[derive(Debug)]
+struct PackedWeights<T> {
+    packed: Packed<T>,
+    plain: Array2<f64>,
+}
+
+impl<T: Real> PackedWeights<T> {
+    fn new(weights: &Weights) -> Self {
+        let plain = weights.to_array();
+        Self {
+            packed: Packed::new(&plain),
+            plain,
+        }
+    }
+
+    fn source(&self, side: Side) -> Source<'_, T> {
+        match side {
+            Side::W => self.packed.source(),
+            Side::H => Source::Transposed(&self.plain),
+        }
+    }
 }
 
 /// One update, or a bunch of them.
@@ -52,18 +76,19 @@ impl<T: Real> Fused<T> {
     pub(crate) fn new(problem: &Problem, rank: usize, threads: usize) -> Self {
         let [n, m] = problem.shape();
         let zero = T::from_f64(0.0);
-        let (mask, held_out) = (problem.mask(), problem.held_out_weights());
-        let scratch = || Scratch::new(rank, mask.is_some(), held_out.is_some());
+        let weights = [problem.mask(), problem.held_out_weights()];
+        let weights = weights.map(|weights| weights.map(PackedWeights::new));
+        let [masked, held_out] = weights.each_ref().map(Option::is_some);
+        let scratch = || Scratch::new(rank, masked, held_out);
         Self {
             rank,
-            x: Packed::new(problem.x()),
-            mask: mask.map(Packed::new),
-            held_out: held_out.map(Packed::new),
+            weights,
             other: vec![zero; n.max(m) * rank],
             other_sums: vec![zero; rank],
             gram: vec![zero; rank * rank],
             outcome: vec![RowOutcome::default(); n.max(m)],
             scratch: (0..threads.max(1)).map(|_| Mutex::new(scratch())).collect(),
+            x: Packed::new(problem.x()),
         }
     }
 
@@ -101,22 +126,14 @@ impl<T: Real> Fused<T> {
             products(other, rank, &mut self.gram);
         }
         let passes = request.length + usize::from(request.wanted != Wanted::Factor);
-        let held_out_weights = problem.held_out_weights().filter(|_| request.held_out);
-        let (x, mask, held_out) = match side {
-            Side::W => (
-                self.x.source(),
-                self.mask.as_ref().map(Packed::source),
-                self.held_out
-                    .as_ref()
-                    .filter(|_| request.held_out)
-                    .map(Packed::source),
-            ),
-            Side::H => (
-                Source::Transposed(problem.x()),
-                problem.mask().map(Source::Transposed),
-                held_out_weights.map(Source::Transposed),
-            ),
+        let [mask, held_out] = &self.weights;
+        let held_out = held_out.as_ref().filter(|_| request.held_out);
+        let x = match side {
+            Side::W => self.x.source(),
+            Side::H => Source::Transposed(problem.x()),
         };
+        let mask = mask.as_ref().map(|weights| weights.source(side));
+        let held_out = held_out.map(|weights| weights.source(side));
         let shared = Shared {
             plan,
             x,

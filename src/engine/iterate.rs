@@ -118,10 +118,6 @@ impl<T: Real> Engine for FusedEngine<T> {
         Ok(total(rows))
     }
 
-    fn set_length(&mut self, length: usize) {
-        self.length = length;
-    }
-
     fn errors(&mut self, problem: &Problem, factors: &Factors) -> (Errors, Vec<f64>) {
         // No update at all, but a look at where W stands. It comes back as it was.
         let mut w = factors.w.clone();

@@ -2,16 +2,16 @@
 //!
 //! | engine | how | where |
 //! |---|---|---|
-//! | autodiff | tensor operations; hypergradients by any [`Mode`], reverse by default | everything, your own plug-ins included |
-//! | joint | tensor operations on both factors: bunches over H or over both, several tuned penalties, weights of any scope | what [`joint`](mod@crate::joint) describes; named autodiff in summaries |
-//! | fused | hand-written loops: a block of rows goes through all T updates, value and derivative together, while its x stays in the cache | β-divergences; ℓ1, ½ℓ2², group, squared ℓ1, Hoyer and no penalty, also summed; masks; training and held-out error |
+//! | autodiff | tensor operations as large as X; hypergradients by any [`Mode`], reverse by default | everything, your own plug-ins included |
+//! | fused | a [data term](mod@crate::term) for what touches X, tensor operations for the rest; any [`Mode`] | β-divergences; any penalty, scope, span, mask; training and held-out error |
+//! | fused | for the paper's bunch, hand-written loops: a block of rows goes through all T updates, value and derivative together, while its x stays in the cache | β-divergences; ℓ1, ½ℓ2², group, squared ℓ1, Hoyer and no penalty, also summed |
 //!
 //! Autodiff and fused compute the same numbers, and a run with [`EngineChoice::Auto`] proves it
-//! on its own data: its first iteration is computed by both engines, the
-//! hypergradient by Burn's reverse mode, and a difference above
+//! on its own data: its first iteration is computed by both engines (on some rows and
+//! columns of a large X), the hypergradient by Burn's reverse mode, and a difference above
 //! [`tolerance`] ends the run.
 //!
-//! # Inside the fused engine
+//! # Inside the paper's loops
 //!
 //! `lanes` wraps the processor's vectors (crate pulp: AVX-512, AVX2 or NEON, chosen
 //! when the program runs), `functions` adds logarithm and exponential, `entry` has
@@ -23,7 +23,6 @@
 //! [`Mode`]: crate::Mode
 
 mod agreement;
-mod autodiff;
 mod block;
 mod bunch;
 mod entry;
@@ -31,16 +30,16 @@ mod evaluate;
 mod functions;
 mod fused;
 mod iterate;
-mod joint;
 mod kernel;
 mod lanes;
 mod matrix;
 mod pass;
 mod plan;
 mod real;
-mod sample;
 mod scratch;
+mod setup;
 mod step;
+mod taped;
 mod term;
 
 use std::fmt;
@@ -53,17 +52,15 @@ pub(crate) use self::lanes::{Lanes, Real};
 pub(crate) use self::matrix::lanes_here;
 pub(crate) use self::scratch::{Aligned, MOST_LANES};
 pub(crate) use agreement::agreement;
-pub use agreement::{COMPARED_UPDATES, tolerance};
-pub(crate) use autodiff::Autodiff;
+pub use agreement::{Agreement, COMPARED_ENTRIES, COMPARED_UPDATES, tolerance};
 pub use bunch::FusedBunch;
 pub(crate) use iterate::FusedEngine;
-pub(crate) use joint::Joint;
 pub(crate) use plan::Plan;
-pub use sample::COMPARED_ENTRIES;
+pub(crate) use setup::Setup;
 
+use crate::bunch::Data;
 use crate::error::Result;
 use crate::factors::Factors;
-use crate::joint::Data;
 use crate::problem::Problem;
 
 /// Which engine a run uses.
@@ -88,9 +85,8 @@ pub enum EngineUsed {
     Autodiff,
     /// Fused, not compared with autodiff.
     Fused,
-    /// Fused, with the largest relative difference from autodiff in the first
-    /// iteration: of H, W and the hypergradient.
-    Checked(f64),
+    /// Fused, and compared with autodiff in the first iteration.
+    Checked(Agreement),
 }
 
 impl EngineUsed {
@@ -105,7 +101,7 @@ impl EngineUsed {
     /// The largest relative difference from autodiff, where it was taken.
     pub fn difference(self) -> Option<f64> {
         match self {
-            Self::Checked(difference) => Some(difference),
+            Self::Checked(agreement) => Some(agreement.difference),
             Self::Autodiff | Self::Fused => None,
         }
     }
@@ -113,14 +109,21 @@ impl EngineUsed {
 
 impl fmt::Display for EngineUsed {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.difference() {
-            Some(difference) => write!(
-                formatter,
-                "{} (within {difference:.1e} of autodiff)",
-                self.name()
-            ),
-            None => formatter.write_str(self.name()),
+        formatter.write_str(self.name())?;
+        let Self::Checked(agreement) = self else {
+            return Ok(());
+        };
+        let Agreement {
+            difference,
+            rows,
+            columns,
+            all,
+        } = agreement;
+        write!(formatter, " (within {difference:.1e} of autodiff")?;
+        if !all {
+            write!(formatter, " on {rows} rows × {columns} columns")?;
         }
+        formatter.write_str(")")
     }
 }
 
@@ -156,23 +159,8 @@ pub(crate) trait Engine {
         None
     }
 
-    /// How far it is from Burn's tape on a sample of the data, where it compares itself.
-    fn sampled_agreement(
-        &self,
-        problem: &Problem,
-        factors: &Factors,
-        lambda: &Array2<f64>,
-        tuned: bool,
-    ) -> Option<Result<Option<f64>>> {
-        let _ = (problem, factors, lambda, tuned);
-        None
-    }
-
     /// Leaves D of the bunches that follow out (NaN), if it costs a pass of its own.
     fn leave_divergence_out(&mut self) {}
-
-    /// Sets T of the bunches that follow.
-    fn set_length(&mut self, length: usize);
 
     /// E and D as they are, and D of each row.
     fn errors(&mut self, problem: &Problem, factors: &Factors) -> (Errors, Vec<f64>);

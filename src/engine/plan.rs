@@ -37,6 +37,9 @@ impl Plan {
         let divergence = rule.divergence.fused();
         let divergence =
             divergence.ok_or_else(|| format!("divergence '{}'", rule.divergence.name()))?;
+        if rule.tuned().count() > 1 {
+            return Err("several tuned penalties".into());
+        }
         let terms = rule.terms.iter().map(|term| {
             let penalty = term.penalty.fused();
             Ok(Term {

@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use self::nndsvd::{Zeros, nndsvd};
 
 use crate::error::{Error, Result};
+use crate::numerics::Precision;
 use crate::problem::Problem;
 
 /// How W and H are found at the start.
@@ -43,6 +44,16 @@ pub enum Side {
     H,
 }
 
+impl Side {
+    /// The other one.
+    pub fn other(self) -> Self {
+        match self {
+            Self::W => Self::H,
+            Self::H => Self::W,
+        }
+    }
+}
+
 /// The two factors of X ≈ W H, laid out row by row, with entries that the run's
 /// precision can represent.
 ///
@@ -54,6 +65,17 @@ pub struct Factors {
     pub w: Array2<f64>,
     /// The encoding.
     pub h: Array2<f64>,
+}
+
+impl Factors {
+    /// Entries below the floor become zero: on its way there an entry passes through numbers
+    /// that processors are slow at.
+    pub(crate) fn flush(&mut self, precision: Precision) {
+        let floor = precision.floor();
+        for factor in [&mut self.w, &mut self.h] {
+            factor.mapv_inplace(|entry| if entry < floor { 0.0 } else { entry });
+        }
+    }
 }
 
 /// Factors that the caller brings; what is `None` is drawn by the seed.

@@ -45,8 +45,8 @@ pub(super) fn nndsvd(
     let mean = problem.mean();
     let mut x = problem.x().clone();
     if let Some(mask) = problem.mask() {
-        for (value, weight) in x.iter_mut().zip(mask) {
-            if *weight == 0.0 {
+        for (value, weight) in x.iter_mut().zip(mask.iter()) {
+            if weight == 0.0 {
                 *value = mean;
             }
         }

@@ -2,11 +2,11 @@
 
 use burn::tensor::Tensor;
 
-use super::forward::outer_gradient;
 use super::{Differentiate, Hypergradient};
-use crate::bunch::Bunch;
+use crate::bunch::{Bunch, ORDER, Pair, Passed, summed_to};
 use crate::error::Result;
-use crate::update::Multiplier;
+use crate::factors::Side;
+use crate::update::{Multiplier, Rule};
 
 /// Carries the multipliers α_t backwards through the stored states,
 ///
@@ -14,10 +14,13 @@ use crate::update::Multiplier;
 ///
 /// with `h_T = 0`; the hypergradient is h_0. (The paper prints `A_t α_t` and
 /// `b_t α_tᵀ`, which is off by a transpose.) Hand-written like forward mode, but
-/// one pass serves every λ_i, coupled penalties included.
+/// one pass serves every λ, coupled penalties and both factors included: where a step is
+/// `h' = Φ(h; w)`, `w' = Φ(w; h')`, the way back through the update of W hands a share to
+/// h', and that through the update of H a share to w.
 ///
 /// # Memory
-/// The states w⁽⁰⁾ … w⁽ᵀ⁾ (n×r each); all else is computed again.
+/// The states of the factors (n×r and m×r each), and on a fused data term two matrices of
+/// their size for each update.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Adjoint;
 
@@ -26,28 +29,65 @@ impl Differentiate for Adjoint {
         "adjoint"
     }
 
-    fn compute(&self, bunch: &Bunch, w: &Tensor<2>, lambda: &Tensor<2>) -> Result<Hypergradient> {
-        let states = bunch.trajectory(w, lambda);
-        let end = states[bunch.length].clone();
-        let mut alpha = outer_gradient(self.name(), bunch, &end)?;
-        let mut gradient = lambda.zeros_like();
-        for state in states[..bunch.length].iter().rev() {
-            let bars = bunch.rule.update_cotangent(
-                self.name(),
-                &bunch.observed,
-                state,
-                &bunch.other,
-                lambda,
-                Multiplier {
-                    alpha: &alpha,
-                    other_moves: false,
-                },
-            )?;
-            for of_weight in bars.weights.into_iter().flatten() {
-                gradient = gradient + of_weight.sum_dim(1);
+    fn compute(&self, bunch: &Bunch, pair: &Pair, lambda: &[Tensor<2>]) -> Result<Hypergradient> {
+        let mode = self.name();
+        let bound = bunch.bind(lambda);
+        // One after another: the side, the factors before the update, what it keeps.
+        let mut updates = Vec::new();
+        let mut here = pair.clone();
+        for _ in 0..bunch.length {
+            for side in ORDER.into_iter().filter(|side| bunch.span.covers(*side)) {
+                let (factor, other) = here.seen_from(side);
+                let rule = bound.rule(side);
+                let (updated, kept) = bunch.data.update_and_keep(rule, side, factor, other);
+                updates.push((side, here.clone(), kept));
+                *here.factor_mut(side) = updated;
             }
-            alpha = bars.factor;
         }
-        Ok(bunch.outcome(end, gradient))
+        let criterion = bunch.criterion.as_ref();
+        let mut alpha = bunch
+            .data
+            .outer_gradient(mode, &bunch.of_w, criterion, &here)?;
+        let other_moves = bunch.span.covers(Side::W) && bunch.span.covers(Side::H);
+        let mut gradients: Vec<Tensor<2>> = lambda.iter().map(Tensor::zeros_like).collect();
+        let (on_w, _) = bunch.tuned();
+        for (side, before, kept) in updates.into_iter().rev() {
+            let (factor, other) = before.seen_from(side);
+            let passed = Passed {
+                factor,
+                other,
+                kept: kept.as_ref(),
+            };
+            let multiplier = Multiplier {
+                alpha: alpha.seen_from(side).0,
+                other_moves,
+            };
+            let rule = bound.rule(side);
+            let bars = bunch
+                .data
+                .update_cotangent(mode, rule, side, &passed, multiplier)?;
+            *alpha.factor_mut(side) = bars.factor;
+            if let Some(share) = bars.other {
+                let other = alpha.factor_mut(side.other());
+                *other = other.clone() + share;
+            }
+            let (of_w, of_h) = gradients.split_at_mut(on_w);
+            let slots = match side {
+                Side::W => of_w,
+                Side::H => of_h,
+            };
+            collect(rule, bars.weights, slots);
+        }
+        Ok(bunch.outcome(here, gradients))
+    }
+}
+
+/// Adds the cotangents of the tuned weights to the gradients of these.
+fn collect(rule: &Rule, weights: Vec<Option<Tensor<2>>>, gradients: &mut [Tensor<2>]) {
+    let tuned = rule.terms.iter().zip(weights);
+    let tuned = tuned.filter(|(term, _)| term.is_tuned());
+    for ((_, bar), gradient) in tuned.zip(gradients) {
+        let bar = bar.expect("a tuned weight has a cotangent");
+        *gradient = gradient.clone() + summed_to(bar, gradient.dims());
     }
 }

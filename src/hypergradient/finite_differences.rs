@@ -3,29 +3,30 @@
 
 use burn::tensor::Tensor;
 
-use super::{Differentiate, Hypergradient, unit};
-use crate::bunch::Bunch;
+use super::{Differentiate, Directions, Hypergradient};
+use crate::bunch::{Bunch, Pair, summed_to};
 use crate::error::Result;
+use crate::factors::Side;
 use crate::numerics::{Precision, to_host};
 
 /// Central differences, extrapolated to step 0 by Ridders' method: the step is
 /// halved again and again, a Neville tableau removes one power of h² per
-/// column, and each row of λ keeps the entry with the smallest estimated error.
+/// column, and each λ keeps the entry with the smallest estimated error.
 ///
 /// No single step would do: near convergence E hardly moves and rounding hides
 /// small steps, while far from it (β = 3 with γ = 1 oscillates) E bends sharply
 /// and large steps are wrong.
 ///
-/// Where rows are independent all λ_i move at once and two bunches per level
-/// suffice; otherwise two per level and row. Where λ_i is (almost) zero the step
-/// is a five-hundredth of the λ_i that would pull as hard as the fit: negative λ
+/// Where rows of W are independent all λ_i move at once and two bunches per level
+/// suffice; otherwise two per level and weight. Where λ is (almost) zero the step
+/// is a five-hundredth of the λ that would pull as hard as the fit: negative λ
 /// then occur on the way, but no denominator comes near zero.
 ///
 /// # Memory
 /// As one bunch.
 #[derive(Debug, Clone, Copy)]
 pub struct FiniteDifferences {
-    /// First h relative to λ_i or, where that is larger, to a hundredth of the λ_i
+    /// First h relative to λ or, where that is larger, to a hundredth of the λ
     /// that pulls as hard as the fit.
     pub relative_step: f64,
     /// How many steps are tried, each half the one before.
@@ -42,22 +43,33 @@ impl Default for FiniteDifferences {
 }
 
 impl FiniteDifferences {
-    /// The first h_i, n×1.
-    fn first_steps(&self, bunch: &Bunch, w: &Tensor<2>, lambda: &Tensor<2>) -> Tensor<2> {
-        let natural = bunch.rule.natural_lambda(&bunch.observed, w, &bunch.other);
-        lambda.clone().max_pair(natural * 0.01) * self.relative_step
+    /// The first h, in the shape of each weight.
+    fn first_steps(&self, bunch: &Bunch, pair: &Pair, lambda: &[Tensor<2>]) -> Vec<Tensor<2>> {
+        let shapes: Vec<[usize; 2]> = lambda.iter().map(Tensor::dims).collect();
+        let natural = bunch.natural_scales(pair, &shapes);
+        let steps = lambda
+            .iter()
+            .zip(natural)
+            .map(|(weight, natural)| weight.clone().max_pair(natural * 0.01) * self.relative_step);
+        steps.collect()
     }
 
     /// How finely `dE/dλ` can be told from values of E that are rounded: about
-    /// epsilon times E and the terms it sums, over the first step. Largest row.
-    pub fn resolution(&self, bunch: &Bunch, w: &Tensor<2>, lambda: &Tensor<2>) -> f64 {
-        let end = bunch.run(w, lambda);
-        let y = bunch.rule.reconstruct(&end, &bunch.other);
-        let split = bunch.rule.divergence.split(&bunch.observed.x, &y);
-        let terms = ((split.positive + split.negative) * y).sum_dim(1) + bunch.outer_errors(&end);
-        let per_step = terms / self.first_steps(bunch, w, lambda);
-        let largest = to_host(&per_step).into_iter().fold(0.0, f64::max);
-        Precision::of(w).epsilon() * largest
+    /// epsilon times the terms it sums, over the first step. Largest weight.
+    pub(crate) fn resolution(&self, bunch: &Bunch, pair: &Pair, lambda: &[Tensor<2>]) -> f64 {
+        let end = bunch.run(pair, lambda);
+        let terms = bunch.error_terms(&end);
+        let at_once = rows_move_at_once(bunch);
+        let steps = self.first_steps(bunch, pair, lambda);
+        let per_step = steps.into_iter().flat_map(|steps| {
+            let terms = if at_once && steps.dims()[0] > 1 {
+                terms.clone()
+            } else {
+                summed_to(terms.clone(), [1, 1])
+            };
+            to_host(&(terms / steps))
+        });
+        Precision::of(&pair.w).epsilon() * per_step.fold(0.0, f64::max)
     }
 
     /// Ridders' tableau, entrywise: `quotient(scale)` is the difference quotient
@@ -92,31 +104,36 @@ impl Differentiate for FiniteDifferences {
         "finite differences"
     }
 
-    fn compute(&self, bunch: &Bunch, w: &Tensor<2>, lambda: &Tensor<2>) -> Result<Hypergradient> {
-        let steps = self.first_steps(bunch, w, lambda);
-        let errors_at = |shift: Tensor<2>| {
-            let end = bunch.run(w, &(lambda.clone() + shift));
-            bunch.outer_errors(&end)
-        };
-        // 2 h times the derivative of each row's E in one direction of λ.
-        let differences =
-            |direction: Tensor<2>| errors_at(direction.clone()) - errors_at(-direction);
-        let gradient = if bunch.rule.is_separable() {
-            self.extrapolated(|scale| {
-                let steps = steps.clone() * scale;
-                differences(steps.clone()) / (steps * 2.0)
-            })
-        } else {
-            self.extrapolated(|scale| {
-                let steps = steps.clone() * scale;
-                let rows = 0..lambda.dims()[0];
-                let entries = rows.map(|row| {
-                    let direction = steps.clone() * unit(lambda, row);
-                    differences(direction).sum().reshape([1, 1])
-                });
-                Tensor::cat(entries.collect(), 0) / (steps.clone() * 2.0)
-            })
-        };
-        Ok(bunch.outcome(bunch.run(w, lambda), gradient))
+    fn compute(&self, bunch: &Bunch, pair: &Pair, lambda: &[Tensor<2>]) -> Result<Hypergradient> {
+        let steps = self.first_steps(bunch, pair, lambda);
+        let at_once = rows_move_at_once(bunch);
+        let gradients = lambda
+            .iter()
+            .zip(&steps)
+            .enumerate()
+            .map(|(index, (weight, steps))| {
+                let errors_at = |shift: Tensor<2>| {
+                    let mut moved = lambda.to_vec();
+                    moved[index] = weight.clone() + shift;
+                    bunch.outer_errors(&bunch.run(pair, &moved))
+                };
+                let needed = Directions::new(weight, at_once);
+                self.extrapolated(|scale| {
+                    let steps = steps.clone() * scale;
+                    let differences = needed.all.iter().map(|direction| {
+                        let shift = direction.clone() * steps.clone();
+                        let difference = errors_at(shift.clone()) - errors_at(-shift);
+                        summed_to(difference, needed.told)
+                    });
+                    needed.gather(differences.collect()) / (steps.clone() * 2.0)
+                })
+            });
+        let gradients = gradients.collect();
+        Ok(bunch.outcome(bunch.run(pair, lambda), gradients))
     }
+}
+
+/// E is known row by row of X, so rows of W can be told apart, and columns of H cannot.
+fn rows_move_at_once(bunch: &Bunch) -> bool {
+    bunch.independent_rows() == Some(Side::W)
 }

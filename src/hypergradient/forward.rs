@@ -2,20 +2,21 @@
 
 use burn::tensor::Tensor;
 
-use super::{Differentiate, Hypergradient, unit};
-use crate::bunch::Bunch;
-use crate::error::{Error, Result};
-use crate::numerics::{Floored, Precision};
+use super::{Differentiate, Directions, Hypergradient};
+use crate::bunch::{Bunch, ORDER, Pair, Span, summed_to};
+use crate::error::Result;
+use crate::factors::Side;
 use crate::update::Direction;
 
 /// Carries the tangent `s_t = dw⁽ᵗ⁾/dλ` along with the updates,
 ///
 /// $$ s_t = A_t s_{t-1} + b_t, \quad s_0 = 0, \qquad dE/d\lambda_i = g_T^\top s_T $$
 ///
-/// as Jacobian-vector products: O(nmr) per step, A_t is never formed. Where rows
-/// are independent, one tangent serves all λ_i at once. A coupled penalty needs
-/// one tangent per λ_i, n times the work: use reverse or adjoint mode there,
-/// except to check them.
+/// as Jacobian-vector products: O(nmr) per step, A_t is never formed. Where rows are
+/// independent (one factor, no coupled penalty), one tangent serves all λ_i at once: one for
+/// weights of rows and for a shared one, r for weights of components and of entries. A
+/// coupled penalty, or a bunch over both factors, needs a tangent for each weight: use
+/// reverse or adjoint mode there, except to check them.
 ///
 /// # Memory
 /// w and s (n×r), and the temporaries of one step.
@@ -50,90 +51,74 @@ impl Fault {
 }
 
 impl Forward {
-    /// `(w⁽ᵀ⁾, s_T)` when λ moves in a direction (n×1).
+    /// The state at the end and its tangent when each λ moves in a direction of its own
+    /// shape.
     ///
     /// # Errors
-    /// [`Error::ModeUnsupported`] where a part has no tangent.
+    /// [`Error::ModeUnsupported`](crate::Error::ModeUnsupported) where a part has no tangent.
     pub fn tangent(
         &self,
         bunch: &Bunch,
-        w: &Tensor<2>,
-        lambda: &Tensor<2>,
-        lambda_direction: &Tensor<2>,
-    ) -> Result<(Tensor<2>, Tensor<2>)> {
-        let mut w = w.clone();
-        let mut direction = Direction::of_lambda(&bunch.rule, w.zeros_like(), lambda_direction);
+        pair: &Pair,
+        lambda: &[Tensor<2>],
+        directions: &[Tensor<2>],
+    ) -> Result<(Pair, Pair)> {
+        let bound = bunch.bind(lambda);
+        let (on_w, _) = bunch.tuned();
+        let both = bunch.span == Span::Both;
+        let mut here = pair.clone();
+        let mut dot = pair.map(Tensor::zeros_like);
         for t in 1..=bunch.length {
-            if self.fault == Fault::FlippedSign && t == bunch.length {
-                let flipped = -lambda_direction.clone();
-                direction = Direction::of_lambda(&bunch.rule, direction.factor, &flipped);
+            let flipped = self.fault == Fault::FlippedSign && t == bunch.length;
+            let sign = if flipped { -1.0 } else { 1.0 };
+            for side in ORDER.into_iter().filter(|side| bunch.span.covers(*side)) {
+                let rule = bound.rule(side);
+                let mut moved = match side {
+                    Side::W => directions[..on_w].iter(),
+                    Side::H => directions[on_w..].iter(),
+                };
+                let weights = rule.terms.iter().map(|term| {
+                    let direction = term.is_tuned().then(|| moved.next());
+                    direction.flatten().map(|along| along.clone() * sign)
+                });
+                let (factor_dot, other_dot) = dot.seen_from(side);
+                let direction = Direction {
+                    factor: factor_dot.clone(),
+                    other: both.then(|| other_dot.clone()),
+                    weights: weights.collect(),
+                };
+                let (factor, other) = here.seen_from(side);
+                let (updated, tangent) = bunch.data.update_with_tangent(
+                    self.name(),
+                    rule,
+                    side,
+                    [factor, other],
+                    &direction,
+                )?;
+                *here.factor_mut(side) = updated;
+                *dot.factor_mut(side) = tangent;
             }
-            let observed = &bunch.observed;
-            (w, direction.factor) = bunch.rule.update_with_tangent(
-                self.name(),
-                observed,
-                &w,
-                &bunch.other,
-                lambda,
-                &direction,
-            )?;
         }
-        Ok((w, direction.factor))
+        Ok((here, dot))
     }
 
-    /// How large the terms are whose sum is dE/dλ, row by row (n×1): where they
-    /// cancel, only rounding is left.
-    pub(crate) fn scale(
-        &self,
-        bunch: &Bunch,
-        w: &Tensor<2>,
-        lambda: &Tensor<2>,
-    ) -> Result<Tensor<2>> {
-        let (end, tangent) = self.tangent(bunch, w, lambda, &lambda.ones_like())?;
-        let y = bunch.rule.reconstruct(&end, &bunch.other);
-        let split = bunch.rule.divergence.split(&bunch.observed.x, &y);
-        let y_dot = tangent.matmul(bunch.other.clone()).abs();
-        Ok(((split.positive + split.negative) * y_dot).sum_dim(1))
-    }
-
-    fn outer_gradient(&self, bunch: &Bunch, w: &Tensor<2>) -> Result<Tensor<2>> {
+    fn outer_gradient(&self, bunch: &Bunch, pair: &Pair) -> Result<Pair> {
         match self.fault {
             Fault::PrintedOuterGradient => {
-                let y = bunch.rule.reconstruct(w, &bunch.other);
-                let split = bunch.rule.divergence.split(&bunch.observed.x, &y);
-                let printed = -(split.positive + split.negative);
-                Ok(printed
-                    .expand(y.dims())
-                    .matmul(bunch.other.clone().transpose()))
+                let printed = -bunch.data.slope_terms(&bunch.of_w, pair);
+                Ok(Pair {
+                    w: printed.clone().matmul(pair.h.clone()),
+                    h: printed.transpose().matmul(pair.w.clone()),
+                })
             }
-            _ => outer_gradient(self.name(), bunch, w),
+            _ => {
+                let (rule, criterion) = (&bunch.of_w, bunch.criterion.as_ref());
+                bunch
+                    .data
+                    .outer_gradient(self.name(), rule, criterion, pair)
+            }
         }
     }
-}
-
-/// `g_T = ∂E/∂w⁽ᵀ⁾`, n×r, by hand. For KL and the training error it is
-/// `Σ_j h_kj (1 − x_ij/y_ij)`.
-pub(super) fn outer_gradient(
-    mode: &'static str,
-    bunch: &Bunch,
-    w: &Tensor<2>,
-) -> Result<Tensor<2>> {
-    let floor = bunch.rule.divergence.floor(Precision::of(w));
-    let floored = Floored::new(w.clone().matmul(bunch.other.clone()), floor);
-    let derivative = bunch
-        .criterion
-        .derivative(
-            bunch.rule.divergence.as_ref(),
-            &bunch.observed,
-            &floored.value,
-        )
-        .ok_or_else(|| Error::ModeUnsupported {
-            mode,
-            reason: format!("criterion '{}' has no derivative", bunch.criterion.name()),
-        })?;
-    Ok(floored
-        .silence(derivative)
-        .matmul(bunch.other.clone().transpose()))
 }
 
 impl Differentiate for Forward {
@@ -141,21 +126,31 @@ impl Differentiate for Forward {
         "forward"
     }
 
-    fn compute(&self, bunch: &Bunch, w: &Tensor<2>, lambda: &Tensor<2>) -> Result<Hypergradient> {
-        if bunch.rule.is_separable() {
-            let (end, tangent) = self.tangent(bunch, w, lambda, &lambda.ones_like())?;
-            let gradient = (self.outer_gradient(bunch, &end)? * tangent).sum_dim(1);
-            return Ok(bunch.outcome(end, gradient));
+    fn compute(&self, bunch: &Bunch, pair: &Pair, lambda: &[Tensor<2>]) -> Result<Hypergradient> {
+        let end = bunch.run(pair, lambda);
+        let slope = self.outer_gradient(bunch, &end)?;
+        let still: Vec<Tensor<2>> = lambda.iter().map(Tensor::zeros_like).collect();
+        let mut gradients = Vec::with_capacity(lambda.len());
+        for (index, weight) in lambda.iter().enumerate() {
+            let side = bunch.side_of(index);
+            let needed = Directions::new(weight, bunch.independent_rows().is_some());
+            let mut told = Vec::with_capacity(needed.all.len());
+            for direction in &needed.all {
+                let mut directions = still.clone();
+                directions[index] = direction.clone();
+                let (_, moved) = self.tangent(bunch, pair, lambda, &directions)?;
+                let change = |of: Side| {
+                    let product = slope.seen_from(of).0.clone() * moved.seen_from(of).0.clone();
+                    summed_to(product, if of == side { needed.told } else { [1, 1] })
+                };
+                told.push(if bunch.span == Span::Both {
+                    change(side) + change(side.other())
+                } else {
+                    change(side)
+                });
+            }
+            gradients.push(needed.gather(told));
         }
-        let n = lambda.dims()[0];
-        let mut end = w.clone();
-        let mut entries = Vec::with_capacity(n);
-        for row in 0..n {
-            let (w_end, tangent) = self.tangent(bunch, w, lambda, &unit(lambda, row))?;
-            let product = self.outer_gradient(bunch, &w_end)? * tangent;
-            entries.push(product.sum().reshape([1, 1]));
-            end = w_end;
-        }
-        Ok(bunch.outcome(end, Tensor::cat(entries, 0)))
+        Ok(bunch.outcome(end, gradients))
     }
 }

@@ -3,10 +3,10 @@
 use burn::linalg::svd;
 use burn::tensor::Tensor;
 
-use super::forward::outer_gradient;
-use super::{Differentiate, Hypergradient};
-use crate::bunch::Bunch;
+use super::{Differentiate, Directions, Hypergradient};
+use crate::bunch::{Bound, Bunch, Pair, summed_to};
 use crate::error::{Error, Result};
+use crate::factors::Side;
 use crate::numerics::{Precision, movement, to_host};
 use crate::problem::ToMatrix;
 use crate::update::Direction;
@@ -19,7 +19,8 @@ use crate::update::Direction;
 /// [`tolerance`](Implicit::tolerance); the bunch's own T plays no part. A is
 /// built row by row from r tangents (never by finite differences), and each r×r
 /// system is solved by its singular value decomposition, which also tells
-/// whether it is singular.
+/// whether it is singular. It takes bunches over one factor whose penalties do not couple
+/// its rows; weights may have any scope.
 ///
 /// # Memory
 /// Three n×r×r tensors.
@@ -46,18 +47,18 @@ impl Default for Implicit {
 }
 
 impl Implicit {
-    fn fixed_point(&self, bunch: &Bunch, w: &Tensor<2>, lambda: &Tensor<2>) -> Result<Tensor<2>> {
+    fn fixed_point(&self, bunch: &Bunch, bound: &Bound, pair: &Pair, side: Side) -> Result<Pair> {
         // Rounding keeps entries trembling; a precision cannot promise more.
-        let tolerance = self.tolerance.max(16.0 * Precision::of(w).epsilon());
-        let mut w = w.clone();
+        let tolerance = self.tolerance.max(16.0 * Precision::of(&pair.w).epsilon());
+        let mut pair = pair.clone();
         let mut residual = f64::INFINITY;
         let mut done = 0;
         for updates in 1..=self.max_updates {
-            let next = bunch.step(&w, lambda);
+            let next = bunch.step(bound, &pair);
             done = updates;
             // Reading back costs as much as an update of a small problem.
             if updates % 10 == 0 || updates == self.max_updates {
-                residual = largest_movement(&w, &next)?;
+                residual = largest_movement(pair.seen_from(side).0, next.seen_from(side).0)?;
                 if residual <= tolerance {
                     return Ok(next);
                 }
@@ -65,7 +66,7 @@ impl Implicit {
                     break;
                 }
             }
-            w = next;
+            pair = next;
         }
         Err(Error::NoFixedPoint {
             updates: done,
@@ -94,32 +95,74 @@ impl Differentiate for Implicit {
         "implicit"
     }
 
-    fn compute(&self, bunch: &Bunch, w: &Tensor<2>, lambda: &Tensor<2>) -> Result<Hypergradient> {
-        if !bunch.rule.is_separable() {
-            return Err(Error::ModeUnsupported {
+    fn compute(&self, bunch: &Bunch, pair: &Pair, lambda: &[Tensor<2>]) -> Result<Hypergradient> {
+        let side = bunch
+            .independent_rows()
+            .ok_or_else(|| Error::ModeUnsupported {
                 mode: self.name(),
-                reason: "a penalty couples rows, so that I − A is one nr×nr matrix".into(),
-            });
-        }
-        let w = self.fixed_point(bunch, w, lambda)?;
+                reason: "it takes a bunch over one factor whose penalties do not couple its \
+                         rows: otherwise I − A is one nr×nr matrix"
+                    .into(),
+            })?;
+        let bound = bunch.bind(lambda);
+        let pair = self.fixed_point(bunch, &bound, pair, side)?;
+        let (w, other) = pair.seen_from(side);
         let [n, rank] = w.dims();
-        let tangent = |factor: Tensor<2>, lambda_dot: Tensor<2>| {
-            let direction = Direction::of_lambda(&bunch.rule, factor, &lambda_dot);
-            let (observed, other) = (&bunch.observed, &bunch.other);
+        let rule = bound.rule(side);
+        // How the update moves when the factor does, or the weight of one tuned penalty.
+        let tangent = |factor: Tensor<2>, weight: Option<(usize, &Tensor<2>)>| {
+            let mut tuned = 0..;
+            let weights = rule.terms.iter().map(|term| {
+                let index = term.is_tuned().then(|| tuned.next()).flatten();
+                weight.and_then(|(at, along)| (index == Some(at)).then(|| along.clone()))
+            });
+            let direction = Direction {
+                factor,
+                other: None,
+                weights: weights.collect(),
+            };
             bunch
-                .rule
-                .update_with_tangent(self.name(), observed, &w, other, lambda, &direction)
+                .data
+                .update_with_tangent(self.name(), rule, side, [w, other], &direction)
                 .map(|(_, tangent)| tangent)
         };
-        let b = tangent(w.zeros_like(), lambda.ones_like())?;
         let mut columns = Vec::with_capacity(rank);
         for k in 0..rank {
             let ones = w.ones_like().slice([0..n, 0..1]);
             let unit = w.zeros_like().slice_assign([0..n, k..k + 1], ones);
-            let column = unit.clone() - tangent(unit, lambda.zeros_like())?;
+            let column = unit.clone() - tangent(unit, None)?;
             columns.push(column.reshape([n, rank, 1]));
         }
-        let system: Tensor<3> = Tensor::cat(columns, 2);
+        let inverse = self.inverse(Tensor::cat(columns, 2))?;
+        let criterion = bunch.criterion.as_ref();
+        let slope = bunch
+            .data
+            .outer_gradient(self.name(), &bunch.of_w, criterion, &pair)?;
+        let mut gradients = Vec::with_capacity(lambda.len());
+        for (index, weight) in lambda.iter().enumerate() {
+            let needed = Directions::new(weight, true);
+            let mut told = Vec::with_capacity(needed.all.len());
+            for direction in &needed.all {
+                let b = tangent(w.zeros_like(), Some((index, direction)))?;
+                let s = inverse(b);
+                told.push(summed_to(slope.seen_from(side).0.clone() * s, needed.told));
+            }
+            gradients.push(needed.gather(told));
+        }
+        Ok(bunch.outcome(pair, gradients))
+    }
+}
+
+impl Implicit {
+    /// `b ↦ (I − A)⁻¹ b`, row by row.
+    ///
+    /// # Errors
+    /// [`Error::SingularFixedPoint`] with the first row where it does not exist.
+    ///
+    /// # Shapes
+    /// `system` n×r×r; b n×r.
+    fn inverse(&self, system: Tensor<3>) -> Result<impl Fn(Tensor<2>) -> Tensor<2>> {
+        let [n, rank, _] = system.dims();
         // The decomposition panics on what is not a number.
         let entries = to_host(&system.clone().reshape([n, rank * rank]));
         let mut rows = entries.chunks(rank * rank);
@@ -137,11 +180,13 @@ impl Differentiate for Implicit {
                 return Err(Error::SingularFixedPoint { row, ratio });
             }
         }
-        let rotated = u.transpose().matmul(b.reshape([n, rank, 1]));
-        let scaled = rotated / values.reshape([n, rank, 1]);
-        let s = v_transposed.transpose().matmul(scaled).reshape([n, rank]);
-        let gradient = (outer_gradient(self.name(), bunch, &w)? * s).sum_dim(1);
-        Ok(bunch.outcome(w, gradient))
+        let (u, v) = (u.transpose(), v_transposed.transpose());
+        let values = values.reshape([n, rank, 1]);
+        Ok(move |b: Tensor<2>| {
+            let rotated = u.clone().matmul(b.reshape([n, rank, 1]));
+            let scaled = rotated / values.clone();
+            v.clone().matmul(scaled).reshape([n, rank])
+        })
     }
 }
 

@@ -2,10 +2,10 @@
 //!
 //! | mode | how | stores | cost |
 //! |---|---|---|---|
-//! | [`Reverse`] | Burn's tape over the unrolled bunch | every intermediate of a block of rows | about 3 bunches |
-//! | [`Forward`] | hand-written tangents, the paper's s_t | w, s | about 2 bunches; n times that for coupled penalties |
+//! | [`Reverse`] | Burn's tape over the unrolled bunch | every intermediate (of a block of rows where rows are independent) | about 3 bunches |
+//! | [`Forward`] | hand-written tangents, the paper's s_t | w, s | a bunch and its tangent for each direction that λ needs |
 //! | [`Adjoint`] | hand-written transposes, the paper's α_t | w⁽⁰⁾ … w⁽ᵀ⁾ | about 3 bunches |
-//! | [`Implicit`] | T → ∞ at the fixed point | r×r per row | r tangents and n small solves |
+//! | [`Implicit`] | T → ∞ at the fixed point of one factor | r×r per row | r tangents and n small solves |
 //! | [`FiniteDifferences`] | central differences, extrapolated | nothing | for checks only |
 //!
 //! Reverse mode works with every plug-in. The hand-written modes need the
@@ -30,21 +30,18 @@ pub use forward::Forward;
 pub use implicit::Implicit;
 pub use reverse::Reverse;
 
-use crate::bunch::Bunch;
+use crate::bunch::{Bunch, Pair};
 use crate::error::Result;
 
-/// The end of a bunch and the hypergradient through it.
-///
-/// # Shapes
-/// `w` n×r, `gradient` n×1; both off the tape.
+/// The end of a bunch and the hypergradients through it, off the tape.
 #[derive(Debug, Clone)]
 pub struct Hypergradient {
-    /// `w⁽ᵀ⁾` (the fixed point, for the implicit mode).
-    pub w: Tensor<2>,
-    /// `E(w⁽ᵀ⁾)`, summed over rows.
+    /// The state at the end (the fixed point, for the implicit mode).
+    pub pair: Pair,
+    /// E there, summed over rows.
     pub outer_error: f64,
-    /// `dE/dλ_i`.
-    pub gradient: Tensor<2>,
+    /// dE/dλ of each tuned penalty, W's first, in the shape of its λ.
+    pub gradients: Vec<Tensor<2>>,
 }
 
 /// A way to differentiate through a bunch.
@@ -52,17 +49,17 @@ pub trait Differentiate: fmt::Debug + Send + Sync {
     /// The mode's name in messages.
     fn name(&self) -> &'static str;
 
-    /// Runs the bunch from w and differentiates it with respect to λ.
+    /// Runs the bunch from a pair and differentiates it with respect to every λ.
     ///
-    /// `w⁽⁰⁾` does not depend on λ: the paper's s_0 = 0.
+    /// The start does not depend on λ: the paper's s_0 = 0.
     ///
     /// # Errors
     /// [`Error::ModeUnsupported`](crate::Error::ModeUnsupported) where the mode
     /// lacks something, and what the implicit mode refuses.
     ///
     /// # Shapes
-    /// `w` n×r, `lambda` n×1.
-    fn compute(&self, bunch: &Bunch, w: &Tensor<2>, lambda: &Tensor<2>) -> Result<Hypergradient>;
+    /// `lambda` as [`Bunch`] says.
+    fn compute(&self, bunch: &Bunch, pair: &Pair, lambda: &[Tensor<2>]) -> Result<Hypergradient>;
 }
 
 /// The modes, by name.
@@ -101,8 +98,44 @@ impl fmt::Display for Mode {
     }
 }
 
-/// The direction in which only λ_row moves: n×1.
-fn unit(lambda: &Tensor<2>, row: usize) -> Tensor<2> {
-    let one = lambda.ones_like().slice([0..1, 0..1]);
-    lambda.zeros_like().slice_assign([row..row + 1, 0..1], one)
+/// The directions that together tell dE/dλ of one tuned penalty.
+///
+/// Rows that do not depend on each other may all move at once, and what each of them does
+/// is read off row by row: one direction for weights of rows, r for weights of entries.
+/// Otherwise each weight needs a direction of its own.
+struct Directions {
+    /// In the shape of the weight.
+    all: Vec<Tensor<2>>,
+    /// The shape of what one of them tells: n×1 or 1×1.
+    told: [usize; 2],
+    /// The shape of the weight.
+    shape: [usize; 2],
+}
+
+impl Directions {
+    fn new(weight: &Tensor<2>, rows_are_independent: bool) -> Self {
+        let [rows, columns] = weight.dims();
+        let at_once = if rows_are_independent { rows } else { 1 };
+        let starts = (0..rows).step_by(at_once);
+        let places = starts.flat_map(|row| (0..columns).map(move |column| (row, column)));
+        let all = places.map(|(row, column)| {
+            let place = [row..row + at_once, column..column + 1];
+            let ones = weight.ones_like().slice(place.clone());
+            weight.zeros_like().slice_assign(place, ones)
+        });
+        Self {
+            all: all.collect(),
+            told: [at_once, 1],
+            shape: [rows, columns],
+        }
+    }
+
+    /// What each direction tells, put together: `told` is n×1 or 1×1 for each.
+    fn gather(&self, told: Vec<Tensor<2>>) -> Tensor<2> {
+        if self.told[0] == self.shape[0] {
+            Tensor::cat(told, 1)
+        } else {
+            Tensor::cat(told, 0).reshape(self.shape)
+        }
+    }
 }

@@ -4,8 +4,9 @@ use burn::tensor::Tensor;
 use rayon::prelude::*;
 
 use super::{Differentiate, Hypergradient};
-use crate::bunch::Bunch;
+use crate::bunch::{Bunch, Pair};
 use crate::error::Result;
+use crate::factors::Side;
 use crate::numerics::to_host;
 
 /// Differentiates by Burn's tape. Works with every divergence, penalty and
@@ -15,10 +16,10 @@ use crate::numerics::to_host;
 /// chain together.
 ///
 /// # Memory
-/// The tape keeps about ten n×m and twenty n×r matrices per update. For
-/// row-separable penalties the rows are independent, so they are taken in blocks
-/// of [`block_rows`](Reverse::block_rows) and the memory does not grow with n
-/// beyond a block. Coupled penalties need all rows on one tape.
+/// On a fused data term the tape holds some n×r and m×r matrices per update. On tensors as
+/// large as X it keeps about ten n×m and twenty n×r matrices per update. Where rows of W are
+/// independent they are then taken in blocks of [`block_rows`](Reverse::block_rows) and the
+/// memory does not grow with n beyond a block.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Reverse {
     /// Rows per tape; `None` chooses so many that x of a block has about 2¹⁵
@@ -33,8 +34,8 @@ const LEAST_ROWS: usize = 16;
 
 impl Reverse {
     fn rows_per_block(self, bunch: &Bunch) -> usize {
-        let [n, m] = bunch.observed.x.dims();
-        if !bunch.rule.is_separable() {
+        let [n, m] = bunch.data.shape();
+        if bunch.independent_rows() != Some(Side::W) || !bunch.data.is_reference() {
             return n;
         }
         // Blocks of equal size, so that threads finish together.
@@ -49,55 +50,75 @@ impl Differentiate for Reverse {
         "reverse"
     }
 
-    fn compute(&self, bunch: &Bunch, w: &Tensor<2>, lambda: &Tensor<2>) -> Result<Hypergradient> {
-        let [n, rank] = w.dims();
+    fn compute(&self, bunch: &Bunch, pair: &Pair, lambda: &[Tensor<2>]) -> Result<Hypergradient> {
+        let [n, _] = pair.w.dims();
         let block = self.rows_per_block(bunch);
         if block == n {
-            return Ok(on_one_tape(bunch, w, lambda));
+            return Ok(on_one_tape(bunch, pair, lambda));
         }
         // Independent rows are independent tapes, on as many threads as there are.
         let starts: Vec<usize> = (0..n).step_by(block).collect();
         let parts = starts.into_par_iter().map(|start| {
             let rows = start..(start + block).min(n);
-            on_one_tape(
-                &bunch.rows(rows.clone()),
-                &w.clone().slice([rows.clone(), 0..rank]),
-                &lambda.clone().slice([rows, 0..1]),
-            )
+            let of_rows = |matrix: &Tensor<2>| {
+                let [all, columns] = matrix.dims();
+                if all == n {
+                    matrix.clone().slice([rows.clone(), 0..columns])
+                } else {
+                    matrix.clone()
+                }
+            };
+            let pair = Pair {
+                w: of_rows(&pair.w),
+                h: pair.h.clone(),
+            };
+            let lambda: Vec<Tensor<2>> = lambda.iter().map(of_rows).collect();
+            on_one_tape(&bunch.rows(rows.clone()), &pair, &lambda)
         });
         let parts: Vec<Hypergradient> = parts.collect();
-        let mut factors = Vec::with_capacity(parts.len());
-        let mut gradients = Vec::with_capacity(parts.len());
-        let mut outer_error = 0.0;
-        for part in parts {
-            outer_error += part.outer_error;
-            factors.push(part.w);
-            gradients.push(part.gradient);
-        }
+        let joined = |tensors: Vec<Tensor<2>>, rows: usize| {
+            if rows == n {
+                Tensor::cat(tensors, 0)
+            } else {
+                // Shared by all rows: each block has its share.
+                let sum = tensors.into_iter().reduce(|sum, share| sum + share);
+                sum.expect("there is a block")
+            }
+        };
+        let gradients = lambda.iter().enumerate().map(|(index, weight)| {
+            let shares = parts.iter().map(|part| part.gradients[index].clone());
+            joined(shares.collect(), weight.dims()[0])
+        });
         Ok(Hypergradient {
-            w: Tensor::cat(factors, 0),
-            outer_error,
-            gradient: Tensor::cat(gradients, 0),
+            gradients: gradients.collect(),
+            outer_error: parts.iter().map(|part| part.outer_error).sum(),
+            pair: Pair {
+                w: joined(parts.iter().map(|part| part.pair.w.clone()).collect(), n),
+                h: pair.h.clone(),
+            },
         })
     }
 }
 
-fn on_one_tape(bunch: &Bunch, w: &Tensor<2>, lambda: &Tensor<2>) -> Hypergradient {
+fn on_one_tape(bunch: &Bunch, pair: &Pair, lambda: &[Tensor<2>]) -> Hypergradient {
     let taped = bunch.on_tape();
-    let leaf = lambda.clone().autodiff().require_grad();
-    let end = taped.run(&w.clone().autodiff(), &leaf);
+    let leaves: Vec<Tensor<2>> = lambda
+        .iter()
+        .map(|weight| weight.clone().autodiff().require_grad())
+        .collect();
+    let end = taped.run(&pair.map(|factor| factor.clone().autodiff()), &leaves);
     let errors = taped.outer_errors(&end);
     let outer_error = to_host(&errors).iter().sum();
     let total = errors.sum();
-    // With no tuned penalty λ never reaches the tape, and E does not depend on it.
-    let gradient = if total.is_tracked() {
-        leaf.grad(&total.backward())
-    } else {
-        None
-    };
+    // Where nothing is tuned, nothing is on the tape.
+    let backward = total.is_tracked().then(|| total.backward());
+    let gradients = leaves.iter().zip(lambda).map(|(leaf, weight)| {
+        let gradient = backward.as_ref().and_then(|all| leaf.grad(all));
+        gradient.map_or_else(|| weight.zeros_like(), Tensor::without_autodiff)
+    });
     Hypergradient {
-        w: end.without_autodiff(),
+        gradients: gradients.collect(),
         outer_error,
-        gradient: gradient.map_or_else(|| lambda.zeros_like(), Tensor::without_autodiff),
+        pair: end.map(|factor| factor.clone().without_autodiff()),
     }
 }

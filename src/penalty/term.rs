@@ -18,16 +18,15 @@ pub enum Weight {
     Fixed(f64),
     /// A number for each row, n×1, never tuned.
     FixedRows(Tensor<2>),
-    /// A tuned weight with its present value, which broadcasts to n×r: how a
-    /// [`JointBunch`](crate::joint::JointBunch) hands several λ to one rule.
+    /// A tuned weight with its present value, which broadcasts to n×r
+    /// ([`Rule::bind`](crate::update::Rule::bind)).
     Bound(Tensor<2>),
 }
 
 /// One summand `Σ_i λ_i r(w_i)` of the penalised objective.
 ///
 /// Penalties add up: a [`Rule`](crate::update::Rule) holds a list of terms, each
-/// with a weight of its own. In the paper's [`Bunch`](crate::Bunch) at most one of them is
-/// tuned; a [`JointBunch`](crate::joint::JointBunch) takes any number.
+/// with a weight of its own, and any number of them may be tuned.
 #[derive(Clone)]
 pub struct PenaltyTerm {
     /// What is penalised.
@@ -87,27 +86,18 @@ impl PenaltyTerm {
         }
     }
 
-    /// Whether λ is this term's weight.
+    /// Whether its weight is tuned.
     pub fn is_tuned(&self) -> bool {
-        matches!(self.weight, Weight::Tuned)
+        matches!(self.weight, Weight::Tuned | Weight::Bound(_))
     }
 
-    fn weight(&self, lambda: &Tensor<2>) -> Tensor<2> {
+    /// The present weight, broadcasting to n×r.
+    fn weight(&self, w: &Tensor<2>) -> Tensor<2> {
         match &self.weight {
-            Weight::Tuned => lambda.clone(),
-            Weight::Fixed(value) => constant_like(lambda, *value),
+            Weight::Tuned => panic!("a tuned weight is bound before its rule is applied"),
+            Weight::Fixed(value) => constant_like(w, *value),
             Weight::FixedRows(weights) | Weight::Bound(weights) => weights.clone(),
         }
-    }
-
-    /// Whether it is tuned and has its present weight with it.
-    pub(crate) fn is_bound(&self) -> bool {
-        matches!(self.weight, Weight::Bound(_))
-    }
-
-    /// Whether a cotangent of its weight is of use.
-    fn moves(&self) -> bool {
-        matches!(self.weight, Weight::Tuned | Weight::Bound(_))
     }
 
     /// The same term with its weights, if it has one per row, put through `f`.
@@ -123,8 +113,11 @@ impl PenaltyTerm {
     }
 
     /// `λ_i r(w_i)`: n×1.
-    pub fn weighted_value(&self, w: &Tensor<2>, lambda: &Tensor<2>) -> Tensor<2> {
-        let weight = self.weight(lambda);
+    ///
+    /// # Panics
+    /// As [`weighted_split`](Self::weighted_split).
+    pub fn weighted_value(&self, w: &Tensor<2>) -> Tensor<2> {
+        let weight = self.weight(w);
         if weight.dims()[1] == 1 {
             return self.penalty.value(w) * weight;
         }
@@ -134,11 +127,15 @@ impl PenaltyTerm {
     }
 
     /// The weighted split gradient, broadcasting to n×r.
-    pub fn weighted_split(&self, w: &Tensor<2>, lambda: &Tensor<2>) -> Split {
-        self.split_with(w, &self.weight(lambda))
+    ///
+    /// # Panics
+    /// If its weight is tuned and not [bound](crate::update::Rule::bind).
+    pub fn weighted_split(&self, w: &Tensor<2>) -> Split {
+        self.split_with(w, &self.weight(w))
     }
 
-    fn split_with(&self, w: &Tensor<2>, weight: &Tensor<2>) -> Split {
+    /// The same with another weight.
+    pub(crate) fn split_with(&self, w: &Tensor<2>, weight: &Tensor<2>) -> Split {
         match self.penalty.coupling() {
             Some(coupling) => coupling.weighted_split(w, weight),
             None => self.penalty.split(w).scaled(weight),
@@ -151,17 +148,16 @@ impl PenaltyTerm {
     pub(crate) fn tangent(
         &self,
         w: &Tensor<2>,
-        lambda: &Tensor<2>,
         direction: &Tensor<2>,
         weight_direction: Option<&Tensor<2>>,
     ) -> Option<Split> {
-        let weight = self.weight(lambda);
+        let weight = self.weight(w);
         let through_w = match self.penalty.coupling() {
             Some(coupling) => coupling.weighted_tangent(w, &weight, direction)?,
             None => self.penalty.tangent(w, direction)?.scaled(&weight),
         };
         Some(match weight_direction {
-            Some(direction) if self.moves() => through_w.plus(self.split_with(w, direction)),
+            Some(direction) if self.is_tuned() => through_w.plus(self.split_with(w, direction)),
             _ => through_w,
         })
     }
@@ -171,14 +167,13 @@ impl PenaltyTerm {
     pub(crate) fn cotangent(
         &self,
         w: &Tensor<2>,
-        lambda: &Tensor<2>,
         parts: &Split,
     ) -> Option<(Tensor<2>, Option<Tensor<2>>)> {
-        let weight = self.weight(lambda);
+        let weight = self.weight(w);
         match self.penalty.coupling() {
             Some(coupling) => {
                 let of_w = coupling.weighted_cotangent(w, &weight, parts)?;
-                let of_weight = if self.moves() {
+                let of_weight = if self.is_tuned() {
                     Some(coupling.weight_cotangent(w, parts)?)
                 } else {
                     None
@@ -187,7 +182,7 @@ impl PenaltyTerm {
             }
             None => {
                 let of_w = self.penalty.cotangent(w, &parts.clone().scaled(&weight))?;
-                let of_weight = self.moves().then(|| {
+                let of_weight = self.is_tuned().then(|| {
                     let split = self.penalty.split(w);
                     split.positive * parts.positive.clone()
                         + split.negative * parts.negative.clone()

@@ -42,7 +42,7 @@ use serde::{Deserialize, Serialize};
 use crate::config::AltBiConfig;
 use crate::criterion::{HeldOut, Training};
 use crate::divergence::Divergence;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::factors::{Factors, GivenFactors, Side};
 use crate::penalty::{NoPenalty, PenaltyTerm};
 use crate::problem::Problem;
@@ -181,7 +181,7 @@ impl Practical {
     /// # Errors
     /// As [`Problem::speckled`] and [`Solver::run`].
     pub fn run(&self, problem: &Problem, fraction: f64, seed: u64) -> Result<PracticalOutcome> {
-        let split = problem.clone().speckled(fraction, seed)?;
+        let split = problem.speckled(fraction, seed)?;
         let result = self.watched(&split, problem, None, &mut |_| Vec::new())?;
         Ok(result.expect("nobody interrupts"))
     }
@@ -219,15 +219,8 @@ impl Practical {
             tuned = tuned.with_lambda(lambda.clone());
         }
         let tuned = match checkpoint {
-            Some(checkpoint) => tuned.into_resumed(split, checkpoint),
-            None => tuned.into_run(split),
-        };
-        // A blow-up ends the tuning, not the procedure: what came before it is a candidate.
-        let tuned = match tuned {
-            Err(Error::NotFinite {
-                last: Some(last), ..
-            }) => *last,
-            other => other?,
+            Some(checkpoint) => tuned.into_resumed(split, checkpoint)?,
+            None => tuned.into_run(split)?,
         };
         if tuned.stop_reason == StopReason::Interrupted {
             return Ok(Err(Box::new(tuned)));
@@ -282,12 +275,7 @@ impl Practical {
             // Measured on all entries, but not moved.
             refit = refit.observe(|_: &Record, _: &State| Signal::Stop);
         }
-        let refit = match watch(refit, Stage::Refit).into_run(full) {
-            Err(Error::NotFinite {
-                last: Some(last), ..
-            }) => *last,
-            other => other?,
-        };
+        let refit = watch(refit, Stage::Refit).into_run(full)?;
         if refit.stop_reason == StopReason::Interrupted && self.refit > 0 {
             return interrupted(tuned);
         }
@@ -296,6 +284,8 @@ impl Practical {
         let seconds = [&plain, &tuned, &again, &refit].map(|outcome| outcome.seconds);
         let mut outcome = tuned.clone().refitted(refit, lambda, outer_error);
         outcome.seconds = seconds.iter().sum();
+        // A blow-up ends the tuning, not the procedure: what came before it was a candidate.
+        outcome.breakdown = None;
         Ok(Ok(PracticalOutcome {
             outcome,
             candidates: candidates.to_vec(),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::PATIENCE;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::problem::Problem;
 use crate::solver::{Checkpoint, Outcome, Record, Signal, Solver, State, StopReason};
 
@@ -38,12 +38,7 @@ pub(crate) fn patient(solver: Solver) -> Patient {
 impl Patient {
     /// Runs it; `None` if another observer ended the run.
     pub(crate) fn run(self, problem: &Problem) -> Result<Option<Outcome>> {
-        let outcome = match self.solver.into_run(problem) {
-            Err(Error::NotFinite {
-                last: Some(last), ..
-            }) => return Ok(Some(*last)),
-            other => other?,
-        };
+        let outcome = self.solver.into_run(problem)?;
         let by_itself = self.gave_up.load(Ordering::SeqCst);
         Ok(if by_itself {
             Some(outcome)

@@ -1,7 +1,9 @@
 //! What is asked of every matrix that becomes a tensor.
 
 use ndarray::Array2;
+use rayon::prelude::*;
 
+use super::Weights;
 use crate::error::{Error, Result};
 use crate::numerics::Precision;
 
@@ -10,7 +12,11 @@ pub(super) fn check_shape(
     matrix: &Array2<f64>,
     expected: [usize; 2],
 ) -> Result<()> {
-    let found = [matrix.nrows(), matrix.ncols()];
+    same_shape(what, matrix.dim(), expected)
+}
+
+fn same_shape(what: &'static str, found: (usize, usize), expected: [usize; 2]) -> Result<()> {
+    let found = found.into();
     if found == expected {
         Ok(())
     } else {
@@ -24,13 +30,27 @@ pub(super) fn check_shape(
 
 /// Whether an entry has a weight in the fit or in the held-out error.
 pub(super) fn needed<'a>(
-    mask: Option<&'a Array2<f64>>,
-    held_out: Option<&'a Array2<f64>>,
-) -> impl Fn((usize, usize)) -> bool + 'a {
+    mask: Option<&'a Weights>,
+    held_out: Option<&'a Weights>,
+) -> impl Fn((usize, usize)) -> bool + Sync + 'a {
     move |index| {
         mask.is_none_or(|weights| weights[index] > 0.0)
             || held_out.is_some_and(|weights| weights[index] > 0.0)
     }
+}
+
+/// The first entry, row by row, of which something holds; all cores look for it.
+pub(super) fn first_entry(
+    matrix: &Array2<f64>,
+    holds: impl Fn((usize, usize), f64) -> bool + Sync,
+) -> Option<(usize, usize)> {
+    let row = (0..matrix.nrows()).into_par_iter().find_first(|row| {
+        let mut entries = matrix.row(*row).into_iter().enumerate();
+        entries.any(|(column, value)| holds((*row, column), *value))
+    })?;
+    let mut entries = matrix.row(row).into_iter().enumerate();
+    let column = entries.position(|(column, value)| holds((row, column), *value));
+    column.map(|column| (row, column))
 }
 
 pub(super) fn check_nonnegative(
@@ -38,23 +58,55 @@ pub(super) fn check_nonnegative(
     matrix: &Array2<f64>,
     precision: Precision,
 ) -> Result<()> {
-    for ((row, column), &value) in matrix.indexed_iter() {
-        if !precision.holds(value) {
-            return Err(Error::NotFiniteEntry {
-                what,
-                row,
-                column,
-                value,
-            });
+    let wrong = first_entry(matrix, |_, value| !precision.holds(value) || value < 0.0);
+    let Some((row, column)) = wrong else {
+        return Ok(());
+    };
+    let value = matrix[[row, column]];
+    Err(if precision.holds(value) {
+        Error::NegativeEntry {
+            what,
+            row,
+            column,
+            value,
         }
-        if value < 0.0 {
-            return Err(Error::NegativeEntry {
-                what,
-                row,
-                column,
-                value,
-            });
+    } else {
+        Error::NotFiniteEntry {
+            what,
+            row,
+            column,
+            value,
+        }
+    })
+}
+
+/// Refuses weights of another shape, and rows and columns without any.
+pub(super) fn check_weights(
+    mask: Option<&Weights>,
+    held_out: Option<&Weights>,
+    shape: [usize; 2],
+) -> Result<()> {
+    for (what, weights) in [("the mask", mask), ("the held-out weights", held_out)] {
+        if let Some(weights) = weights {
+            same_shape(what, weights.dim(), shape)?;
         }
     }
-    Ok(())
+    let Some(mask) = mask else {
+        return Ok(());
+    };
+    let [rows, columns] = shape;
+    let mut seen = vec![false; columns];
+    for row in 0..rows {
+        let mut any = false;
+        for (column, seen) in seen.iter_mut().enumerate() {
+            if mask[(row, column)] > 0.0 {
+                (any, *seen) = (true, true);
+            }
+        }
+        if !any {
+            return Err(Error::UnobservedRow { row });
+        }
+    }
+    let empty = seen.iter().position(|seen| !seen);
+    empty.map_or(Ok(()), |column| Err(Error::UnobservedColumn { column }))
 }

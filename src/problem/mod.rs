@@ -4,29 +4,31 @@ mod checks;
 mod observed;
 mod speckle;
 mod to_matrix;
+mod weights;
 
 use std::ops::Range;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use burn::tensor::Tensor;
 use ndarray::{Array2, ArrayView2, Axis, Slice};
+use rayon::prelude::*;
 
 pub use observed::Observed;
 pub use to_matrix::ToMatrix;
+pub use weights::Weights;
 
-use self::checks::{check_nonnegative, check_shape, needed};
+use self::checks::{check_nonnegative, check_shape, check_weights, first_entry, needed};
 use crate::device::Device;
 use crate::divergence::Divergence;
 use crate::error::{Error, Result};
-use crate::factors::Side;
 use crate::numerics::Precision;
 
 /// What an entry without any weight is stored as: an ordinary number, since
 /// 0 · ∞ and 0 · NaN would not be 0.
 const UNOBSERVED: f64 = 1.0;
 
-/// Entries of X in a block of rows: 2 MB.
-const BLOCK_ENTRIES: usize = 1 << 18;
+/// Entries of X in a block of rows: 512 kB.
+const BLOCK_ENTRIES: usize = 1 << 16;
 
 /// A checked nonnegative matrix, with optional weights, on a device.
 ///
@@ -35,15 +37,22 @@ const BLOCK_ENTRIES: usize = 1 << 18;
 /// nonnegative, not all zero, weights finite and nonnegative, no row or column
 /// without an observed entry. Entries below the precision's
 /// [floor](Precision::floor) are stored as 0.
+///
+/// A clone shares the data.
 #[derive(Debug, Clone)]
 pub struct Problem {
-    x: Array2<f64>,
-    mask: Option<Array2<f64>>,
-    held_out: Option<Array2<f64>>,
+    x: Arc<Array2<f64>>,
+    mask: Option<Arc<Weights>>,
+    held_out: Option<Arc<Weights>>,
     precision: Precision,
     device: Device,
-    /// For updates of W on tensors; made when first asked for, because the fused
-    /// engine never does.
+    tensors: Arc<Tensors>,
+}
+
+/// The data on a device; made when first asked for, because fused loops never do.
+#[derive(Debug, Default)]
+struct Tensors {
+    /// For updates of W.
     rows: OnceLock<Observed>,
     /// The transposed data, for updates of H: laid out once, not per iteration.
     columns: OnceLock<Observed>,
@@ -76,8 +85,7 @@ impl Problem {
     #[must_use]
     pub fn on(mut self, device: Device) -> Self {
         self.device = device;
-        self.rows = OnceLock::new();
-        self.columns = OnceLock::new();
+        self.tensors = Arc::default();
         self
     }
 
@@ -126,7 +134,7 @@ impl Problem {
     }
 
     fn checked(
-        mut x: Array2<f64>,
+        x: Array2<f64>,
         mask: Option<Array2<f64>>,
         held_out: Option<Array2<f64>>,
         precision: Precision,
@@ -140,35 +148,40 @@ impl Problem {
                 columns,
             });
         }
-        for (what, weights) in [("the mask", &mask), ("the held-out weights", &held_out)] {
-            if let Some(weights) = weights {
-                check_shape(what, weights, [rows, columns])?;
-                check_nonnegative(what, weights, precision)?;
-            }
-        }
-        if let Some(mask) = &mask {
-            if let Some(row) = mask.rows().into_iter().position(|row| row.sum() == 0.0) {
-                return Err(Error::UnobservedRow { row });
-            }
-            let empty = mask.columns().into_iter().position(|c| c.sum() == 0.0);
-            if let Some(column) = empty {
-                return Err(Error::UnobservedColumn { column });
-            }
-        }
-        let floor = precision.floor();
-        let largest = {
-            let needed = needed(mask.as_ref(), held_out.as_ref());
-            for (index, value) in x.indexed_iter_mut() {
-                if !needed(index) {
-                    *value = UNOBSERVED;
-                } else if *value >= 0.0 && *value < floor {
-                    *value = 0.0;
-                }
-            }
-            check_nonnegative("X", &x, precision)?;
-            let observed = x.indexed_iter().filter(|(index, _)| needed(*index));
-            observed.fold(0.0f64, |largest, (_, x)| largest.max(*x))
+        let weights = |what, weights: Option<Array2<f64>>| -> Result<_> {
+            let Some(weights) = weights else {
+                return Ok(None);
+            };
+            check_nonnegative(what, &weights, precision)?;
+            Ok(Some(Weights::from(weights)))
         };
+        let mask = weights("the mask", mask)?;
+        let held_out = weights("the held-out weights", held_out)?;
+        check_weights(mask.as_ref(), held_out.as_ref(), [rows, columns])?;
+        let floor = precision.floor();
+        let mut x = in_row_order(x);
+        let needed = needed(mask.as_ref(), held_out.as_ref());
+        let all = x.as_slice_mut().expect("it is in row order");
+        let of_rows = all
+            .par_chunks_mut(columns)
+            .enumerate()
+            .map(|(row, values)| {
+                let mut largest = 0.0f64;
+                for (column, value) in values.iter_mut().enumerate() {
+                    if !needed((row, column)) {
+                        *value = UNOBSERVED;
+                        continue;
+                    }
+                    if *value >= 0.0 && *value < floor {
+                        *value = 0.0;
+                    }
+                    largest = largest.max(*value);
+                }
+                largest
+            });
+        let largest = of_rows.reduce(|| 0.0, f64::max);
+        drop(needed);
+        check_nonnegative("X", &x, precision)?;
         if largest == 0.0 && !zeros_allowed {
             return Err(Error::AllZero {
                 rows,
@@ -186,13 +199,12 @@ impl Problem {
             });
         }
         Ok(Self {
-            x: in_row_order(x),
-            mask: mask.map(in_row_order),
-            held_out: held_out.map(in_row_order),
+            x: Arc::new(x),
+            mask: mask.map(Arc::new),
+            held_out: held_out.map(Arc::new),
             precision,
             device: Device::default(),
-            rows: OnceLock::new(),
-            columns: OnceLock::new(),
+            tensors: Arc::default(),
         })
     }
 
@@ -201,18 +213,18 @@ impl Problem {
     /// # Errors
     /// [`Error::OutsideDomain`] with the first such entry.
     pub fn check_domain(&self, divergence: &dyn Divergence) -> Result<()> {
-        let needed = needed(self.mask.as_ref(), self.held_out.as_ref());
-        let mut entries = self.x.indexed_iter();
-        match entries.find(|(index, x)| needed(*index) && !divergence.accepts(**x)) {
-            None => Ok(()),
-            Some(((row, column), &value)) => Err(Error::OutsideDomain {
-                divergence: divergence.name(),
-                condition: divergence.condition(),
-                row,
-                column,
-                value,
-            }),
-        }
+        let needed = needed(self.mask.as_deref(), self.held_out.as_deref());
+        let outside = first_entry(&self.x, |index, x| needed(index) && !divergence.accepts(x));
+        let Some((row, column)) = outside else {
+            return Ok(());
+        };
+        Err(Error::OutsideDomain {
+            divergence: divergence.name(),
+            condition: divergence.condition(),
+            row,
+            column,
+            value: self.x[[row, column]],
+        })
     }
 
     /// (n, m).
@@ -226,13 +238,13 @@ impl Problem {
     }
 
     /// The weights, if any.
-    pub fn mask(&self) -> Option<&Array2<f64>> {
-        self.mask.as_ref()
+    pub fn mask(&self) -> Option<&Weights> {
+        self.mask.as_deref()
     }
 
     /// The held-out weights, if any.
-    pub fn held_out_weights(&self) -> Option<&Array2<f64>> {
-        self.held_out.as_ref()
+    pub fn held_out_weights(&self) -> Option<&Weights> {
+        self.held_out.as_deref()
     }
 
     /// Where its tensors live.
@@ -240,13 +252,31 @@ impl Problem {
         &self.device
     }
 
-    /// The same data on the same device with other weights.
+    /// The same data, shared, on the same device with other weights.
     ///
     /// # Errors
     /// As [`masked`](Self::masked).
-    pub(crate) fn with_mask(&self, mask: Option<Array2<f64>>) -> Result<Self> {
-        let problem = Self::checked(self.x.clone(), mask, None, self.precision, false)?;
-        Ok(problem.on(self.device.clone()))
+    pub(crate) fn with_weights(
+        &self,
+        mask: Option<Weights>,
+        held_out: Option<Weights>,
+    ) -> Result<Self> {
+        check_weights(mask.as_ref(), held_out.as_ref(), self.shape())?;
+        Ok(Self {
+            mask: mask.map(Arc::new),
+            held_out: held_out.map(Arc::new),
+            tensors: Arc::default(),
+            ..self.clone()
+        })
+    }
+
+    /// The same data with tensors of another precision.
+    pub(crate) fn in_precision(&self, precision: Precision) -> Self {
+        Self {
+            precision,
+            tensors: Arc::default(),
+            ..self.clone()
+        }
     }
 
     /// Some rows and columns of it.
@@ -254,14 +284,13 @@ impl Problem {
     /// # Errors
     /// As [`masked`](Self::masked).
     pub(crate) fn selected(&self, rows: &[usize], columns: &[usize]) -> Result<Self> {
-        let select = |matrix: &Array2<f64>| {
-            Array2::from_shape_fn((rows.len(), columns.len()), |(i, j)| {
-                matrix[[rows[i], columns[j]]]
-            })
-        };
-        let mask = self.mask.as_ref().map(select);
-        let held_out = self.held_out.as_ref().map(select);
-        let problem = Self::checked(select(&self.x), mask, held_out, self.precision, false)?;
+        let x = Array2::from_shape_fn((rows.len(), columns.len()), |(i, j)| {
+            self.x[[rows[i], columns[j]]]
+        });
+        let select = |weights: &Weights| weights.selected(rows, columns);
+        let mask = self.mask().map(select);
+        let held_out = self.held_out_weights().map(select);
+        let problem = Self::checked(x, mask, held_out, self.precision, false)?;
         Ok(problem.on(self.device.clone()))
     }
 
@@ -273,72 +302,65 @@ impl Problem {
     /// The mean of the observed entries, by their weights.
     pub fn mean(&self) -> f64 {
         match &self.mask {
-            Some(mask) => (&self.x * mask).sum() / mask.sum(),
+            Some(mask) => {
+                let weighted = self.x.iter().zip(mask.iter()).map(|(x, weight)| x * weight);
+                weighted.sum::<f64>() / mask.sum()
+            }
             None => self.x.sum() / self.x.len() as f64,
         }
     }
 
     /// The data as updates of W see it: n×m.
     pub fn rows(&self) -> &Observed {
-        self.rows.get_or_init(|| {
-            self.observed(|matrix| self.tensor_of_view(matrix.view(), self.precision))
-        })
+        self.tensors
+            .rows
+            .get_or_init(|| self.observed(|matrix| self.tensor_of_view(matrix)))
     }
 
     /// The data as updates of H see it: m×n.
     pub fn columns(&self) -> &Observed {
-        self.columns
-            .get_or_init(|| self.observed(|matrix| self.tensor_of_view(matrix.t(), self.precision)))
+        self.tensors
+            .columns
+            .get_or_init(|| self.observed(|matrix| self.tensor_of_view(matrix.reversed_axes())))
     }
 
-    fn observed(&self, tensor: impl Fn(&Array2<f64>) -> Tensor<2>) -> Observed {
+    fn observed(&self, tensor: impl Fn(ArrayView2<'_, f64>) -> Tensor<2>) -> Observed {
+        let of_weights = |weights: &Weights| match weights {
+            Weights::Real(weights) => tensor(weights.view()),
+            binary @ Weights::Binary(_) => tensor(binary.to_array().view()),
+        };
         Observed {
-            x: tensor(&self.x),
-            mask: self.mask.as_ref().map(&tensor),
-            held_out: self.held_out.as_ref().map(&tensor),
+            x: tensor(self.x.view()),
+            mask: self.mask().map(of_weights),
+            held_out: self.held_out_weights().map(of_weights),
         }
     }
 
-    /// The rows (columns, for updates of H) in blocks that do not grow with X.
-    pub(crate) fn blocks(&self, side: Side) -> impl Iterator<Item = Range<usize>> {
+    /// The rows in blocks that do not grow with X.
+    pub(crate) fn blocks(&self) -> Vec<Range<usize>> {
         let [n, m] = self.shape();
-        let (rows, columns) = match side {
-            Side::W => (n, m),
-            Side::H => (m, n),
-        };
-        let size = (BLOCK_ENTRIES / columns).max(1);
-        let starts = (0..rows).step_by(size);
-        starts.map(move |start| start..rows.min(start + size))
+        let size = (BLOCK_ENTRIES / m).max(1);
+        let starts = (0..n).step_by(size);
+        starts.map(|start| start..n.min(start + size)).collect()
     }
 
-    /// Some rows (columns, for updates of H) as tensors of a precision that need
-    /// not be the problem's own.
-    pub(crate) fn part(&self, side: Side, range: Range<usize>, precision: Precision) -> Observed {
+    /// Some rows as tensors.
+    pub(crate) fn part(&self, rows: Range<usize>) -> Observed {
         self.observed(|matrix| {
-            let matrix = match side {
-                Side::W => matrix.view(),
-                Side::H => matrix.t(),
-            };
-            let part = matrix.slice_axis(Axis(0), Slice::from(range.clone()));
-            self.tensor_of_view(part, precision)
+            self.tensor_of_view(matrix.slice_axis(Axis(0), Slice::from(rows.clone())))
         })
     }
 
-    fn tensor_of_view(&self, matrix: ArrayView2<f64>, precision: Precision) -> Tensor<2> {
+    fn tensor_of_view(&self, matrix: ArrayView2<'_, f64>) -> Tensor<2> {
         let shape = [matrix.nrows(), matrix.ncols()];
         let values = matrix.iter().copied().collect();
-        self.device.tensor(values, shape, precision)
+        self.device.tensor(values, shape, self.precision)
     }
 
     /// A matrix as a tensor beside X, unchecked: for states that the solver has
     /// checked itself.
     pub(crate) fn state(&self, matrix: &Array2<f64>) -> Tensor<2> {
-        self.tensor_as(matrix, self.precision)
-    }
-
-    /// The same, of a precision that need not be the problem's own.
-    pub(crate) fn tensor_as(&self, matrix: &Array2<f64>, precision: Precision) -> Tensor<2> {
-        self.tensor_of_view(matrix.view(), precision)
+        self.tensor_of_view(matrix.view())
     }
 
     /// A checked nonnegative matrix (a factor, a λ) as a tensor beside X.

@@ -228,35 +228,42 @@ impl Solver {
     /// Factorises a matrix.
     ///
     /// # Errors
-    /// What [`Problem::new`] and [`run`](Self::run) refuse.
+    /// What [`Problem::new`] and [`run`](Self::run) refuse, and what broke the run down, if
+    /// something did.
     ///
     /// # Shapes
     /// `x` is n×m.
     pub fn fit(&mut self, x: &(impl ToMatrix + ?Sized)) -> Result<Outcome> {
         let problem = Problem::new(x, self.config.precision)?;
-        self.run(&problem)
+        let mut outcome = self.run(&problem)?;
+        match outcome.breakdown.take().and_then(Arc::into_inner) {
+            Some(breakdown) => Err(breakdown),
+            None => Ok(outcome),
+        }
     }
 
     /// Factorises a checked problem: [`init`](Self::init), then
     /// [`step`](Self::step) until the stopping rule or an observer says so.
     ///
+    /// A run that breaks down, because a number blows up or the hypergradient's mode
+    /// refuses on the way, gives back the state before it did: see
+    /// [`Outcome::breakdown`].
+    ///
     /// # Errors
-    /// What `init` refuses; [`Error::NotFinite`] with the last finite state if a
-    /// number blows up; [`Error::Stopped`] with the last state if the
-    /// hypergradient's mode refuses on the way.
+    /// What `init` refuses; [`Error::ModeUnsupported`].
     pub fn run(&mut self, problem: &Problem) -> Result<Outcome> {
         self.check(problem)?;
         self.on_threads(|solver| {
             let (mut engine, used) = solver.engine(problem)?;
             let state = solver.start(problem, engine.as_mut())?;
-            let used = solver.compared(problem, engine.as_mut(), used, &state)?;
+            let used = solver.compared(problem, used, &state)?;
             let story = Resumed {
                 lambda_at_start: state.lambda.clone(),
                 history: vec![state.record.clone()],
                 state,
             };
             if solver.notify(&story.state) == Signal::Stop {
-                return solver.outcome(problem, story, StopReason::Interrupted, used);
+                return solver.outcome(problem, story, StopReason::Interrupted, None, used);
             }
             solver.go_on(problem, story, engine, used)
         })
@@ -286,8 +293,8 @@ impl Solver {
             });
         }
         self.on_threads(|solver| {
-            let (mut engine, used) = solver.engine(problem)?;
-            let used = solver.compared(problem, engine.as_mut(), used, &story.state)?;
+            let (engine, used) = solver.engine(problem)?;
+            let used = solver.compared(problem, used, &story.state)?;
             solver.go_on(problem, story, engine, used)
         })
     }
@@ -332,7 +339,7 @@ impl Solver {
         let clock = Instant::now();
         let seconds_before = story.state.record.seconds;
         let mut interrupted = false;
-        let reason = loop {
+        let (reason, breakdown) = loop {
             let state = &story.state;
             if state.iteration > 0
                 && let Some(reason) = stop_reason(
@@ -342,42 +349,23 @@ impl Solver {
                     self.config.max_iterations,
                 )
             {
-                break reason;
+                break (reason, None);
             }
             if interrupted {
-                break StopReason::Interrupted;
+                break (StopReason::Interrupted, None);
             }
             match self.advance(problem, state, &mut workspace) {
                 Ok(()) => std::mem::swap(&mut story.state, &mut workspace.next),
-                Err(Error::NotFinite {
-                    iteration,
-                    quantity,
-                    ..
-                }) => {
-                    let last = self.outcome(problem, story, StopReason::NotFinite, used)?;
-                    return Err(Error::NotFinite {
-                        iteration,
-                        quantity,
-                        last: Some(Box::new(last)),
-                    });
-                }
                 // What the mode can never do, it refuses in the first iteration.
                 Err(refusal @ Error::ModeUnsupported { .. }) => return Err(refusal),
-                Err(source) => {
-                    let iteration = story.state.iteration + 1;
-                    let last = self.outcome(problem, story, StopReason::Refused, used)?;
-                    return Err(Error::Stopped {
-                        iteration,
-                        source: Box::new(source),
-                        last: Box::new(last),
-                    });
-                }
+                Err(error @ Error::NotFinite { .. }) => break (StopReason::NotFinite, Some(error)),
+                Err(refusal) => break (StopReason::Refused, Some(refusal)),
             }
             story.state.record.seconds = seconds_before + clock.elapsed().as_secs_f64();
             story.history.push(story.state.record.clone());
             interrupted = self.notify(&story.state) == Signal::Stop;
         };
-        self.outcome(problem, story, reason, used)
+        self.outcome(problem, story, reason, breakdown, used)
     }
 
     fn notify(&mut self, state: &State) -> Signal {
@@ -395,14 +383,15 @@ impl Solver {
         problem: &Problem,
         story: Resumed,
         reason: StopReason,
+        breakdown: Option<Error>,
         used: EngineUsed,
     ) -> Result<Outcome> {
         // New columns are encoded without penalties.
         let (_, mut rule_of_h) = self.rules()?;
         rule_of_h.terms.clear();
         let (config, layout) = (&self.config, self.layout(problem));
-        Ok(Outcome::new(
-            problem, rule_of_h, config, layout, story, reason, used,
-        ))
+        let mut outcome = Outcome::new(problem, rule_of_h, config, layout, story, reason, used);
+        outcome.breakdown = breakdown.map(Arc::new);
+        Ok(outcome)
     }
 }

@@ -59,8 +59,7 @@ impl Solver {
     /// compared here.
     ///
     /// # Errors
-    /// [`Error::NotFinite`] (without a last state: the caller has it), and what
-    /// the engine and the hypergradient's mode refuse.
+    /// [`Error::NotFinite`], and what the engine and the hypergradient's mode refuse.
     pub fn step(&self, problem: &Problem, state: &State) -> Result<State> {
         let (engine, _) = self.engine(problem)?;
         let workspace = Workspace::new(engine, &self.layout(problem), state);
@@ -103,6 +102,7 @@ impl Solver {
         let tuned = self.config.method == Method::AltBi;
         let slot = tuned.then_some(&mut *gradient);
         let errors = engine.bunch(problem, &mut next.factors, &state.lambda, slot)?;
+        next.factors.flush(problem.precision());
         finite("W", iteration, &next.factors.w)?;
 
         // 5. The projected λ step.
@@ -148,9 +148,8 @@ impl Solver {
             of_w = of_w.monotone()?;
             of_h = of_h.monotone()?;
         }
-        // (A joint run keeps its terms, with λ = 0: the column of weights stays.)
-        if matches!(self.config.method, Method::Mu | Method::MuT) && !self.is_joint() {
-            of_w.terms.retain(|term| !term.is_tuned());
+        if matches!(self.config.method, Method::Mu | Method::MuT) {
+            (of_w, of_h) = (of_w.without_tuned(), of_h.without_tuned());
         }
         Ok((of_w, of_h))
     }
@@ -265,6 +264,5 @@ pub(super) fn not_finite(quantity: &'static str, iteration: usize) -> Error {
     Error::NotFinite {
         iteration,
         quantity,
-        last: None,
     }
 }

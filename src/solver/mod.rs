@@ -16,12 +16,12 @@ mod altbi;
 mod checkpoint;
 mod history;
 mod iteration;
-mod joint;
 mod observer;
 mod outcome;
 mod start;
 mod stopping;
 mod transform;
+mod weights;
 
 pub use altbi::{Best, Solver, State};
 pub use checkpoint::{Checkpoint, Resumed};

@@ -1,6 +1,7 @@
 //! What a run gives back.
 
 use std::fmt;
+use std::sync::Arc;
 
 use burn::tensor::Tensor;
 use ndarray::Array2;
@@ -11,7 +12,7 @@ use super::{Record, StopReason};
 use crate::config::{AltBiConfig, Selection};
 use crate::device::Device;
 use crate::engine::EngineUsed;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::factors::{Factors, Side};
 use crate::lambda::{Layout, Scope};
 use crate::metrics::{paper_relative_error, relative_error, sparsity_h, sparsity_w};
@@ -41,6 +42,8 @@ pub struct Outcome {
     pub history: Vec<Record>,
     /// Why the run ended.
     pub stop_reason: StopReason,
+    /// What broke the run down, if something did: the state is then the one before.
+    pub breakdown: Option<Arc<Error>>,
     /// Outer iterations done.
     pub iterations: usize,
     /// The iteration whose factors and λ these are: the last, or with
@@ -133,6 +136,7 @@ impl Outcome {
             acting_lambda: acted.clone(),
             device: problem.device().clone(),
             stop_reason,
+            breakdown: None,
             iterations: state.iteration,
             selected: record.iteration,
             outer_error: record.outer_error,

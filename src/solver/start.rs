@@ -1,21 +1,13 @@
 //! The engine of a run, and the state before its first iteration.
 
-use ndarray::Array2;
-
 use super::iteration::{finite, measure};
 use super::{Record, Solver, State};
+use crate::bunch::{Bunch, Data, Pair, Span};
 use crate::config::{AltBiConfig, Method};
-use crate::engine::{Autodiff, Engine, EngineChoice, EngineUsed, FusedEngine, Plan, agreement};
+use crate::engine::{Engine, EngineChoice, EngineUsed, Setup, agreement};
 use crate::error::{Error, Result};
 use crate::factors::{Factors, check_rank};
-use crate::hypergradient::Mode;
-use crate::lambda::{LambdaStart, balanced_lambda};
-use crate::numerics::Precision;
-use crate::problem::Problem;
-use crate::update::Rule;
-
-/// λ of P-MU where none is given: the paper's.
-pub(super) const PENALIZED_MU_LAMBDA: f64 = 0.5;
+use crate::problem::{Problem, ToMatrix};
 
 impl Solver {
     /// The state before the first iteration.
@@ -42,7 +34,6 @@ impl Solver {
     }
 
     pub(super) fn start(&self, problem: &Problem, engine: &mut dyn Engine) -> Result<State> {
-        let (rule, _) = self.rules()?;
         let AltBiConfig {
             rank,
             initial,
@@ -56,11 +47,7 @@ impl Solver {
         finite("W", 0, &factors.w)?;
         finite("H", 0, &factors.h)?;
         let (errors, divergences) = engine.errors(problem, &factors);
-        let lambda = if self.is_joint() {
-            self.initial_weights(problem, &factors, &divergences)?
-        } else {
-            self.initial_lambda(problem, &rule, &factors.w, &divergences)?
-        };
+        let lambda = self.initial_weights(problem, engine, &factors, &divergences)?;
         finite("λ", 0, &lambda)?;
         let mut state = State {
             iteration: 0,
@@ -98,158 +85,76 @@ impl Solver {
         Ok(state)
     }
 
-    /// Refuses a λ for methods that have none.
-    pub(super) fn check_given_lambda(&self) -> Result<()> {
-        let given = self.given_lambda.is_some() || self.config.lambda != LambdaStart::Auto;
-        if given && matches!(self.config.method, Method::Mu | Method::MuT) {
-            return Err(Error::Conflict {
-                first: "a given λ",
-                second: "a method without penalty (mu, mu-t)",
-                reason: "they are defined by λ = 0; p-mu and frozen keep a given λ",
-            });
+    /// Plain updates of both factors, so that a run does not begin with noise.
+    fn warm_up(&self, problem: &Problem, engine: &dyn Engine, factors: &mut Factors) -> Result<()> {
+        if self.config.warm_up == 0 {
+            return Ok(());
         }
+        let (of_w, of_h) = self.rules()?;
+        let rules = [of_w.without_tuned(), of_h.without_tuned()];
+        let (criterion, length) = (self.criterion.clone(), self.config.warm_up);
+        let data = match engine.data() {
+            Some(data) => data.clone(),
+            None => Data::fused(problem, self.divergence.as_ref(), criterion.as_ref())?,
+        };
+        let bunch = Bunch::with_data(problem, rules, criterion, Span::Both, length, data)?;
+        let end = bunch.run(&Pair::of(problem, factors), &[]);
+        factors.w = end.w.to_matrix()?;
+        factors.h = end.h.transpose().to_matrix()?;
         Ok(())
     }
 
-    /// A first weight, kept in its interval; zero stays.
-    pub(super) fn within(&self, value: f64) -> f64 {
-        if value > self.config.lambda_max {
-            self.config.lambda_max
-        } else if value > 0.0 && value < self.config.lambda_min {
-            self.config.lambda_min
-        } else {
-            value
-        }
-    }
-
-    fn initial_lambda(
-        &self,
-        problem: &Problem,
-        rule: &Rule,
-        w: &Array2<f64>,
-        divergences: &[f64],
-    ) -> Result<Array2<f64>> {
-        let [n, _] = problem.shape();
-        let all = |value: f64| Array2::from_elem((n, 1), value);
-        self.check_given_lambda()?;
-        let start = match (&self.given_lambda, self.config.lambda, self.config.method) {
-            (Some(lambda), _, _) => lambda.clone(),
-            (None, LambdaStart::Value(value), _) => all(value),
-            (None, LambdaStart::Auto, Method::Mu | Method::MuT) => all(0.0),
-            (None, LambdaStart::Auto, Method::PenalizedMu) => all(PENALIZED_MU_LAMBDA),
-            (None, LambdaStart::Auto, Method::AltBi | Method::Frozen) => {
-                // An overflow is for the caller to refuse as such.
-                let mut balanced = balanced_lambda(rule, divergences, &problem.state(w));
-                problem.round(&mut balanced);
-                balanced.mapv_inplace(|value| self.within(value));
-                return Ok(balanced);
-            }
-        };
-        let mut start = problem.matrix("λ", &start, [n, 1])?;
-        start.mapv_inplace(|value| self.within(value));
-        Ok(start)
+    /// What the engine of this run is to compute.
+    fn setup(&self, problem: &Problem) -> Result<Setup> {
+        let (of_w, of_h) = self.rules()?;
+        Ok(Setup {
+            of_w,
+            of_h,
+            criterion: self.criterion.clone(),
+            span: self.span()?,
+            length: self.config.updates_of_w(),
+            layout: self.layout(problem),
+            units: self.config.units,
+            mode: self.config.hypergradient,
+            tuned: self.config.method == Method::AltBi,
+            rank: self.config.rank,
+            threads: self.threads(),
+        })
     }
 
     /// The engine that the settings ask for and the parts of the run allow.
     pub(super) fn engine(&self, problem: &Problem) -> Result<(Box<dyn Engine + Send>, EngineUsed)> {
-        let (mut engine, used) = self.any_engine(problem)?;
+        let setup = self.setup(problem)?;
+        let fused = match self.config.engine {
+            EngineChoice::Autodiff => None,
+            EngineChoice::Fused => Some(setup.fused(problem)?),
+            EngineChoice::Auto => match setup.fused(problem) {
+                Err(Error::EngineUnsupported { .. }) => None,
+                fused => Some(fused?),
+            },
+        };
+        let (mut engine, used): (Box<dyn Engine + Send>, _) = match fused {
+            Some(engine) => (engine, EngineUsed::Fused),
+            None => (Box::new(setup.reference(problem)?), EngineUsed::Autodiff),
+        };
         if !self.measures {
             engine.leave_divergence_out();
         }
         Ok((engine, used))
     }
 
-    fn any_engine(&self, problem: &Problem) -> Result<(Box<dyn Engine + Send>, EngineUsed)> {
-        let autodiff = |solver: &Self| -> Result<(Box<dyn Engine + Send>, EngineUsed)> {
-            Ok((Box::new(solver.autodiff()?), EngineUsed::Autodiff))
-        };
-        if self.is_joint() {
-            let (joint, used) = self.joint(problem)?;
-            return Ok((Box::new(joint), used));
-        }
-        if let (EngineChoice::Auto | EngineChoice::Fused, Ok(engine)) =
-            (self.config.engine, self.fused(problem)?)
-        {
-            return Ok((engine, EngineUsed::Fused));
-        }
-        // What the paper's own loops do not know (smoothness, a penalty from outside) runs on
-        // the data term.
-        match self.fused_joint(problem) {
-            Ok(joint) => Ok((Box::new(joint), EngineUsed::Fused)),
-            Err(Error::EngineUnsupported { .. }) if self.config.engine != EngineChoice::Fused => {
-                autodiff(self)
-            }
-            Err(error) => Err(error),
-        }
-    }
-
-    fn autodiff(&self) -> Result<Autodiff> {
-        let (of_w, of_h) = self.rules()?;
-        Ok(Autodiff {
-            of_w,
-            of_h,
-            criterion: self.criterion.clone(),
-            mode: self.config.hypergradient,
-            length: self.config.updates_of_w(),
-        })
-    }
-
-    /// The fused engine, or what it cannot do.
-    fn fused(
-        &self,
-        problem: &Problem,
-    ) -> Result<std::result::Result<Box<dyn Engine + Send>, String>> {
-        if self.config.engine == EngineChoice::Autodiff {
-            return Ok(Err("autodiff was asked for".into()));
-        }
-        let (of_w, of_h) = self.rules()?;
-        let plan = || {
-            let mode = self.config.hypergradient;
-            if self.config.method == Method::AltBi && mode != Mode::Reverse {
-                return Err(format!("hypergradients by {mode} mode"));
-            }
-            if !self.criterion.is_divergence() {
-                return Err(format!("criterion '{}'", self.criterion.name()));
-            }
-            Ok([Plan::of(&of_w)?, Plan::of(&of_h)?])
-        };
-        let plans = match plan() {
-            Ok(plans) => plans,
-            Err(reason) => return Ok(Err(reason)),
-        };
-        let AltBiConfig { rank, .. } = self.config;
-        let (length, threads) = (self.config.updates_of_w(), self.threads());
-        let over = self.criterion.entries();
-        Ok(Ok(match problem.precision() {
-            Precision::F64 => Box::new(FusedEngine::<f64>::new(
-                problem, plans, over, rank, length, threads,
-            )),
-            Precision::F32 => Box::new(FusedEngine::<f32>::new(
-                problem, plans, over, rank, length, threads,
-            )),
-        }))
-    }
-
     /// Compares the engines in the first iteration, where that is asked for.
     pub(super) fn compared(
         &self,
         problem: &Problem,
-        engine: &mut dyn Engine,
         used: EngineUsed,
         state: &State,
     ) -> Result<EngineUsed> {
         if (self.config.engine, used) != (EngineChoice::Auto, EngineUsed::Fused) {
             return Ok(used);
         }
-        let tuned = self.config.method == Method::AltBi;
-        let State {
-            factors, lambda, ..
-        } = state;
-        if let Some(difference) = engine.sampled_agreement(problem, factors, lambda, tuned) {
-            return Ok(difference?.map_or(used, EngineUsed::Checked));
-        }
-        let mut autodiff = self.autodiff()?;
-        let difference = agreement(problem, engine, &mut autodiff, factors, lambda, tuned)?;
-        Ok(EngineUsed::Checked(difference))
+        let setup = self.setup(problem)?;
+        let found = agreement(problem, &setup, &state.factors, &state.lambda)?;
+        Ok(found.map_or(used, EngineUsed::Checked))
     }
 }

@@ -42,13 +42,12 @@ pub(super) fn encode(
     });
     let other = problem.tensor("W", &w.t().to_owned(), [rank, n])?;
     let mut encoding = problem.tensor("H", &start, [columns, rank])?;
-    let no_lambda = problem.tensor("λ", &Array2::<f64>::zeros((1, 1)), [1, 1])?;
     // A column's code is the one at which that column came to rest: what its
     // neighbours still need does not change it.
     let mut codes = Array2::zeros((rank, columns));
     let mut at_rest = vec![false; columns];
     for update in 1..=config.max_iterations {
-        let next = rule.update(problem.columns(), &encoding, &other, &no_lambda);
+        let next = rule.update(problem.columns(), &encoding, &other);
         let last = update == config.max_iterations;
         if last || update % UPDATES_BETWEEN_LOOKS == 0 {
             let (before, after) = (encoding.to_matrix()?, next.to_matrix()?);
@@ -58,7 +57,6 @@ pub(super) fn encode(
                     return Err(Error::NotFinite {
                         iteration: update,
                         quantity: "the encoding",
-                        last: None,
                     });
                 }
                 if last || movement(before.row(j), code) <= config.tolerance {

@@ -10,16 +10,15 @@ use super::held_out::HeldOutEntries;
 use super::kernel::WIDE;
 use super::lists::{Gaps, Lists};
 use super::pass::{Blocks, Pass, Weighting, What};
-use super::{At, Bars, DataTerm, Needs, PartsOf, SharedTerm};
+use super::{At, Bars, DataTerm, Moves, Needs, PartsOf, SharedTerm};
 use crate::criterion::Entries;
 use crate::divergence::Beta;
 use crate::engine::{
-    Aligned, Entry, Frobenius, General, ItakuraSaito, KullbackLeibler, MOST_LANES, Real,
-    lanes_here,
+    Aligned, Entry, Frobenius, General, ItakuraSaito, KullbackLeibler, MOST_LANES, Real, lanes_here,
 };
 use crate::factors::Side;
 use crate::numerics::Precision;
-use crate::problem::Problem;
+use crate::problem::{Problem, Weights};
 
 /// Multiplications below which waking another thread costs more than it saves.
 const WORTH_SHARING: usize = 1 << 16;
@@ -68,15 +67,18 @@ impl<T: Real> Dense<T> {
         let (x, mask) = (problem.x(), problem.mask());
         let weighting = match mask {
             None => Weighting::None,
-            Some(mask) if mask.iter().all(|m| *m == 0.0 || *m == 1.0) => Weighting::Sign,
-            Some(_) => Weighting::Array,
+            Some(Weights::Binary(_)) => Weighting::Sign,
+            Some(Weights::Real(_)) => Weighting::Array,
         };
         let stored = |i: usize, j: usize| match (weighting, mask) {
-            (Weighting::Sign, Some(mask)) if mask[[i, j]] == 0.0 => -1.0,
+            (Weighting::Sign, Some(mask)) if mask[(i, j)] == 0.0 => -1.0,
             _ => x[[i, j]],
         };
         let [n, m] = problem.shape();
-        let array = mask.filter(|_| weighting == Weighting::Array);
+        let array = match mask {
+            Some(Weights::Real(weights)) => Some(weights),
+            _ => None,
+        };
         let held_out = problem.held_out_weights();
         Self {
             of_w: OneSide::new([n, m], &stored, array.map(|array| array.view())),
@@ -302,11 +304,35 @@ impl<T: Real> DataTerm for Dense<T> {
         positive
     }
 
-    fn parts_cotangent(&self, side: Side, at: At<'_>, of: &PartsOf, needs: Needs) -> Bars {
-        let (here, there) = match side {
-            Side::W => (&self.of_w, &self.of_h),
-            Side::H => (&self.of_h, &self.of_w),
+    fn parts_tangent(&self, side: Side, at: At<'_>, moves: Moves<'_>) -> PartsOf {
+        let other = moves.other.unwrap_or(&[]);
+        let sums = sums(other, at.rank);
+        let mut dot = PartsOf {
+            negative: vec![0.0; at.factor.len()],
+            positive: vec![0.0; at.factor.len()],
         };
+        let job = Job {
+            own_bars: [moves.factor, &[]],
+            other_bars: [other, &[]],
+            sums: if self.is_constant() { &sums } else { &[] },
+            ..Job::new(at.factor, at.other, at.rank)
+        };
+        let PartsOf { negative, positive } = &mut dot;
+        self.pass(
+            What::PartsTangent,
+            self.side(side),
+            &job,
+            negative,
+            positive,
+        );
+        if let (Some(gaps), Some(other)) = (self.gaps(side), moves.other) {
+            gaps.add_complement(&sums, other, positive);
+        }
+        dot
+    }
+
+    fn parts_cotangent(&self, side: Side, at: At<'_>, of: &PartsOf, needs: Needs) -> Bars {
+        let (here, there) = (self.side(side), self.side(side.other()));
         let bars = [of.negative.as_slice(), of.positive.as_slice()];
         let factor = || {
             let mut out = vec![0.0; at.factor.len()];
@@ -326,11 +352,7 @@ impl<T: Real> DataTerm for Dense<T> {
                 ..Job::new(at.other, at.factor, at.rank)
             };
             self.pass(What::PartsOfOther, there, &job, &mut out, &mut []);
-            let turned = match side {
-                Side::W => Side::H,
-                Side::H => Side::W,
-            };
-            if let Some(gaps) = self.gaps(turned) {
+            if let Some(gaps) = self.gaps(side.other()) {
                 gaps.add_complement(&sums, &of.positive, &mut out);
             }
             out
@@ -341,13 +363,14 @@ impl<T: Real> DataTerm for Dense<T> {
         }
     }
 
-    fn errors(&self, over: Entries, at: At<'_>) -> Vec<f64> {
+    fn errors(&self, side: Side, over: Entries, at: At<'_>) -> Vec<f64> {
         match over {
-            Entries::HeldOut => self.held_out().errors(at),
+            Entries::HeldOut => self.held_out().errors(side, at),
             Entries::Training => {
-                let mut out = vec![0.0; self.of_w.rows];
+                let side = self.side(side);
+                let mut out = vec![0.0; side.rows];
                 let job = Job::new(at.factor, at.other, at.rank);
-                self.pass(What::Errors, &self.of_w, &job, &mut out, &mut []);
+                self.pass(What::Errors, side, &job, &mut out, &mut []);
                 out
             }
         }

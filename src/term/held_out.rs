@@ -5,6 +5,8 @@ use rayon::prelude::*;
 
 use super::lists::Lists;
 use super::{At, Bars, Needs};
+use crate::factors::Side;
+use crate::problem::Weights;
 
 /// Rows in one task.
 const ROWS: usize = 64;
@@ -28,10 +30,11 @@ pub(super) struct HeldOutEntries {
 }
 
 impl HeldOutEntries {
-    pub(super) fn new(x: &Array2<f64>, weights: &Array2<f64>, beta: f64, floor: f64) -> Self {
+    pub(super) fn new(x: &Array2<f64>, weights: &Weights, beta: f64, floor: f64) -> Self {
+        let places = weights.places();
         let held = || {
-            let entries = weights.indexed_iter().filter(|(_, weight)| **weight > 0.0);
-            entries.map(|((i, j), weight)| (i, j, x[[i, j]], *weight))
+            let entries = places.iter();
+            entries.map(|&(i, j)| (i, j, x[[i, j]], weights[(i, j)]))
         };
         let by_rows = held().map(|(i, place, x, weight)| (i, Held { place, x, weight }));
         let by_columns = held().map(|(place, j, x, weight)| (j, Held { place, x, weight }));
@@ -88,7 +91,12 @@ impl HeldOutEntries {
         }
     }
 
-    pub(super) fn errors(&self, at: At<'_>) -> Vec<f64> {
+    /// The errors of one side's rows.
+    pub(super) fn errors(&self, side: Side, at: At<'_>) -> Vec<f64> {
+        let lists = match side {
+            Side::W => &self.rows,
+            Side::H => &self.columns,
+        };
         let At {
             factor,
             other,
@@ -96,7 +104,7 @@ impl HeldOutEntries {
         } = at;
         let rows = factor.par_chunks_exact(rank).with_min_len(ROWS);
         let errors = rows.enumerate().map(|(i, w)| {
-            let errors = self.rows.of(i).iter().map(|held| {
+            let errors = lists.of(i).iter().map(|held| {
                 let h = &other[held.place * rank..(held.place + 1) * rank];
                 let y = Self::product(w, h).max(self.floor);
                 held.weight * self.value(held.x, y)

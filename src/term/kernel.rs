@@ -7,7 +7,8 @@
 //! [`TILE`] columns go through the phases together: products with the other factor, entries,
 //! sums over columns.
 
-use pulp::Simd;
+use pulp::bytemuck::{cast_slice, cast_slice_mut};
+use pulp::{Simd, WithSimd};
 
 use crate::engine::{Lanes, Real};
 
@@ -28,17 +29,39 @@ pub(super) fn products<T: Real, S: Simd>(
     other: &[T],
     out: &mut [T::Vector<S>],
 ) {
-    let (count, rank) = (out.len() / WIDE, own.len() / WIDE);
-    let mut from = 0;
-    while from + SIDE <= count {
-        let out = &mut out[from * WIDE..];
-        products_of::<T, S, SIDE>(simd, own, &other[from * rank..], out);
-        from += SIDE;
-    }
-    while from < count {
-        let out = &mut out[from * WIDE..];
-        products_of::<T, S, 1>(simd, own, &other[from * rank..], out);
-        from += 1;
+    simd.vectorize(Products {
+        own: cast_slice(own),
+        other,
+        out: cast_slice_mut(out),
+    });
+}
+
+/// A function of its own, so that it is compiled once and not into every pass.
+struct Products<'a, T> {
+    own: &'a [T],
+    other: &'a [T],
+    out: &'a mut [T],
+}
+
+impl<T: Real> WithSimd for Products<'_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) {
+        let own: &[T::Vector<S>] = cast_slice(self.own);
+        let (other, out) = (self.other, cast_slice_mut::<T, T::Vector<S>>(self.out));
+        let (count, rank) = (out.len() / WIDE, own.len() / WIDE);
+        let mut from = 0;
+        while from + SIDE <= count {
+            let out = &mut out[from * WIDE..];
+            products_of::<T, S, SIDE>(simd, own, &other[from * rank..], out);
+            from += SIDE;
+        }
+        while from < count {
+            let out = &mut out[from * WIDE..];
+            products_of::<T, S, 1>(simd, own, &other[from * rank..], out);
+            from += 1;
+        }
     }
 }
 
@@ -81,21 +104,43 @@ pub(super) fn contract<T: Real, S: Simd>(
     terms: &[T::Vector<S>],
     other: &[T],
 ) {
-    let rank = sums.len() / WIDE;
-    let blocks = rank.div_ceil(COMPONENTS);
-    let mut from = 0;
-    for block in 0..blocks {
-        // As even as can be: 6 is 3 + 3, not 5 + 1.
-        let to = (block + 1) * rank / blocks;
-        let part = &mut sums[from * WIDE..to * WIDE];
-        match to - from {
-            1 => contract_some::<T, S, 1>(simd, part, terms, other, rank, from),
-            2 => contract_some::<T, S, 2>(simd, part, terms, other, rank, from),
-            3 => contract_some::<T, S, 3>(simd, part, terms, other, rank, from),
-            4 => contract_some::<T, S, 4>(simd, part, terms, other, rank, from),
-            _ => contract_some::<T, S, 5>(simd, part, terms, other, rank, from),
+    simd.vectorize(Contract {
+        sums: cast_slice_mut(sums),
+        terms: cast_slice(terms),
+        other,
+    });
+}
+
+/// Likewise a function of its own.
+struct Contract<'a, T> {
+    sums: &'a mut [T],
+    terms: &'a [T],
+    other: &'a [T],
+}
+
+impl<T: Real> WithSimd for Contract<'_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) {
+        let terms: &[T::Vector<S>] = cast_slice(self.terms);
+        let (sums, other) = (cast_slice_mut::<T, T::Vector<S>>(self.sums), self.other);
+        let rank = sums.len() / WIDE;
+        let blocks = rank.div_ceil(COMPONENTS);
+        let mut from = 0;
+        for block in 0..blocks {
+            // As even as can be: 6 is 3 + 3, not 5 + 1.
+            let to = (block + 1) * rank / blocks;
+            let part = &mut sums[from * WIDE..to * WIDE];
+            match to - from {
+                1 => contract_some::<T, S, 1>(simd, part, terms, other, rank, from),
+                2 => contract_some::<T, S, 2>(simd, part, terms, other, rank, from),
+                3 => contract_some::<T, S, 3>(simd, part, terms, other, rank, from),
+                4 => contract_some::<T, S, 4>(simd, part, terms, other, rank, from),
+                _ => contract_some::<T, S, 5>(simd, part, terms, other, rank, from),
+            }
+            from = to;
         }
-        from = to;
     }
 }
 
@@ -134,7 +179,7 @@ fn contract_some<T: Real, S: Simd, const K: usize>(
 #[inline(always)]
 pub(super) fn load<T: Real, S: Simd>(rows: &[f64], into: &mut [T::Vector<S>]) {
     let (lanes, width) = (WIDE * T::lanes::<S>(), into.len() / WIDE);
-    let slots: &mut [T] = pulp::bytemuck::cast_slice_mut(into);
+    let slots: &mut [T] = cast_slice_mut(into);
     for (lane, row) in rows.chunks_exact(width).enumerate() {
         for (k, value) in row.iter().enumerate() {
             slots[k * lanes + lane] = T::from_f64(*value);
@@ -146,7 +191,7 @@ pub(super) fn load<T: Real, S: Simd>(rows: &[f64], into: &mut [T::Vector<S>]) {
 #[inline(always)]
 pub(super) fn store<T: Real, S: Simd>(from: &[T::Vector<S>], rows: &mut [f64]) {
     let (lanes, width) = (WIDE * T::lanes::<S>(), from.len() / WIDE);
-    let slots: &[T] = pulp::bytemuck::cast_slice(from);
+    let slots: &[T] = cast_slice(from);
     for (lane, row) in rows.chunks_exact_mut(width).enumerate() {
         for (k, value) in row.iter_mut().enumerate() {
             *value = slots[k * lanes + lane].to_f64();

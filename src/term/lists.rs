@@ -1,7 +1,8 @@
 //! Some entries of a matrix, line by line.
 
-use ndarray::Array2;
 use rayon::prelude::*;
+
+use crate::problem::Weights;
 
 /// Rows in one task.
 const ROWS: usize = 64;
@@ -46,11 +47,11 @@ pub(super) struct Gaps {
 impl Gaps {
     /// Of a mask of zeros and ones; `None` where a row or a column has more than half of its
     /// entries missing, because then too many digits would cancel.
-    pub(super) fn of(mask: &Array2<f64>) -> Option<Self> {
+    pub(super) fn of(mask: &Weights) -> Option<Self> {
         let (n, m) = mask.dim();
         let gaps = || {
-            let entries = mask.indexed_iter().filter(|(_, weight)| **weight == 0.0);
-            entries.map(|(place, _)| place)
+            let entries = mask.iter().enumerate().filter(|(_, weight)| *weight == 0.0);
+            entries.map(|(index, _)| (index / m, index % m))
         };
         let gaps_of = |lines, all| Lists::new(lines, all, |place: &usize| *place);
         let rows = gaps_of(n, gaps().collect());

@@ -26,7 +26,10 @@ use std::fmt::Debug;
 use std::sync::Arc;
 
 pub(crate) use dense::dense;
-pub(crate) use tape::{Kept, denominator, errors, errors_gradient, update, update_and_keep};
+pub(crate) use tape::{
+    Kept, denominator, divergences, errors, errors_gradient, parts_with_tangent, update,
+    update_and_keep,
+};
 
 use crate::criterion::Entries;
 use crate::factors::Side;
@@ -55,6 +58,18 @@ pub struct PartsOf {
     pub negative: Vec<f64>,
     /// P.
     pub positive: Vec<f64>,
+}
+
+/// How the factors move.
+///
+/// # Shapes
+/// Like the factors.
+#[derive(Debug, Clone, Copy)]
+pub struct Moves<'a> {
+    /// The factor that is updated.
+    pub factor: &'a [f64],
+    /// The other one; `None` where it stays.
+    pub other: Option<&'a [f64]>,
 }
 
 /// Which cotangents are wanted.
@@ -89,11 +104,14 @@ pub trait DataTerm: Debug + Send + Sync {
         self.parts(side, at).positive
     }
 
+    /// How N and P move when the factors do.
+    fn parts_tangent(&self, side: Side, at: At<'_>, moves: Moves<'_>) -> PartsOf;
+
     /// The cotangents of the factors, given those of N and P.
     fn parts_cotangent(&self, side: Side, at: At<'_>, of: &PartsOf, needs: Needs) -> Bars;
 
-    /// The errors of W's rows over some entries.
-    fn errors(&self, over: Entries, at: At<'_>) -> Vec<f64>;
+    /// The errors of one side's rows over some entries.
+    fn errors(&self, side: Side, over: Entries, at: At<'_>) -> Vec<f64>;
 
     /// The cotangents of W and Hᵀ, given those of the rows' errors.
     fn errors_cotangent(&self, over: Entries, at: At<'_>, of: &[f64], needs: Needs) -> Bars;

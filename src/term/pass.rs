@@ -18,6 +18,8 @@ const SIDE: usize = 4;
 pub(super) enum What {
     /// N and P of a factor.
     Parts,
+    /// How they move, given how the factor's rows and the columns do.
+    PartsTangent,
     /// The factor's cotangent, given those of its rows' parts.
     PartsOfFactor,
     /// The other factor's: `own` is that one, the data are transposed, and cotangents of
@@ -67,9 +69,10 @@ pub(super) struct Pass<'a, T, D> {
     pub(super) own: &'a [f64],
     /// r numbers for each column.
     pub(super) other: &'a [T],
-    /// Cotangents that belong to the rows: r numbers each (of N, of P), or one (of errors).
+    /// Cotangents that belong to the rows: r numbers each (of N, of P), or one (of errors);
+    /// or how the rows move.
     pub(super) own_bars: [&'a [f64]; 2],
-    /// Cotangents that belong to the columns, likewise.
+    /// The same of the columns; empty where they do not move.
     pub(super) other_bars: [&'a [T]; 2],
     /// Column sums of what P, or its cotangent, is made of where ∇⁺ is 1 everywhere.
     pub(super) sums: &'a [f64],
@@ -87,6 +90,7 @@ impl<T: Real, D: Entry> WithSimd for Pass<'_, T, D> {
     fn with_simd<S: Simd>(self, simd: S) {
         match self.what {
             What::Parts => simd.vectorize(Of::<T, D, PARTS>(self)),
+            What::PartsTangent => simd.vectorize(Of::<T, D, PARTS_TANGENT>(self)),
             What::PartsOfFactor => simd.vectorize(Of::<T, D, PARTS_OF_FACTOR>(self)),
             What::PartsOfOther => simd.vectorize(Of::<T, D, PARTS_OF_OTHER>(self)),
             What::Errors => simd.vectorize(Of::<T, D, ERRORS>(self)),
@@ -102,6 +106,7 @@ const PARTS_OF_OTHER: u8 = 2;
 const ERRORS: u8 = 3;
 const ERRORS_OF_FACTOR: u8 = 4;
 const ERRORS_OF_OTHER: u8 = 5;
+const PARTS_TANGENT: u8 = 6;
 
 /// A pass of one kind, compiled for one processor.
 struct Of<'a, T, D, const WHAT: u8>(Pass<'a, T, D>);
@@ -146,6 +151,7 @@ impl<T: Real, D: Entry, const WHAT: u8> WithSimd for Of<'_, T, D, WHAT> {
         };
         let weighted = pass.blocks.weighting != Weighting::None && !pass.blocks.complement;
         let varies = D::POSITIVE_VARIES || weighted;
+        let columns_move = !pass.other_bars[0].is_empty();
         let mut at = 0;
         for (block, rows) in pass.own.chunks(lanes * rank).enumerate() {
             let count = rows.len() / rank;
@@ -157,6 +163,10 @@ impl<T: Real, D: Entry, const WHAT: u8> WithSimd for Of<'_, T, D, WHAT> {
                     if D::POSITIVE_VARIES {
                         load::<T, S>(&pass.own_bars[1][place], second_bar);
                     }
+                }
+                PARTS_TANGENT => {
+                    let place = at * rank..at * rank + rows.len();
+                    load::<T, S>(&pass.own_bars[0][place], bar);
                 }
                 ERRORS_OF_FACTOR => {
                     load::<T, S>(&pass.own_bars[0][at..at + count], &mut bar[..WIDE]);
@@ -175,6 +185,12 @@ impl<T: Real, D: Entry, const WHAT: u8> WithSimd for Of<'_, T, D, WHAT> {
                 products::<T, S>(simd, own, other, &mut tile.y[..width * WIDE]);
                 let bars = |index: usize| &pass.other_bars[index][from * rank..to * rank];
                 match WHAT {
+                    PARTS_TANGENT => {
+                        products::<T, S>(simd, bar, other, &mut tile.t[..width * WIDE]);
+                        if columns_move {
+                            products::<T, S>(simd, own, bars(0), &mut tile.u[..width * WIDE]);
+                        }
+                    }
                     PARTS_OF_FACTOR => {
                         products::<T, S>(simd, bar, other, &mut tile.t[..width * WIDE]);
                         if D::POSITIVE_VARIES {
@@ -204,6 +220,19 @@ impl<T: Real, D: Entry, const WHAT: u8> WithSimd for Of<'_, T, D, WHAT> {
                             contract::<T, S>(simd, second, &tile.positive[..width * WIDE], other);
                         }
                     }
+                    PARTS_TANGENT => {
+                        contract::<T, S>(simd, first, &tile.t[..width * WIDE], other);
+                        if D::POSITIVE_VARIES {
+                            contract::<T, S>(simd, second, &tile.u[..width * WIDE], other);
+                        }
+                        if columns_move {
+                            let (negative, positive) = (&tile.negative, &tile.positive);
+                            contract::<T, S>(simd, first, &negative[..width * WIDE], bars(0));
+                            if varies {
+                                contract::<T, S>(simd, second, &positive[..width * WIDE], bars(0));
+                            }
+                        }
+                    }
                     PARTS_OF_OTHER => {
                         contract::<T, S>(simd, first, &tile.t[..width * WIDE], other);
                         contract::<T, S>(simd, first, &tile.negative[..width * WIDE], bars(0));
@@ -231,7 +260,7 @@ impl<T: Real, D: Entry, const WHAT: u8> WithSimd for Of<'_, T, D, WHAT> {
                         &mut pass.out[at..at + count],
                     );
                 }
-                PARTS => {
+                PARTS | PARTS_TANGENT => {
                     if !varies {
                         add_sums(second);
                     }
@@ -330,6 +359,18 @@ impl<T: Real, D: Entry> Pass<'_, T, D> {
                     let parts = self.divergence.parts(x, y, inverse, zero);
                     tile.negative[j] = self.weighted(simd, parts.negative, tile.m[j]).value;
                     tile.positive[j] = self.weighted(simd, parts.positive, tile.m[j]).value;
+                }
+                PARTS_TANGENT => {
+                    let mut y_dot = Lanes::new(simd, tile.t[j]);
+                    if !self.other_bars[0].is_empty() {
+                        y_dot = y_dot + Lanes::new(simd, tile.u[j]);
+                    }
+                    let parts = self.divergence.parts(x, y, inverse, still(y_dot));
+                    let weighted = |value| self.weighted(simd, value, tile.m[j]).value;
+                    tile.t[j] = weighted(parts.negative_dot);
+                    tile.u[j] = weighted(parts.positive_dot);
+                    tile.negative[j] = weighted(parts.negative);
+                    tile.positive[j] = weighted(parts.positive);
                 }
                 PARTS_OF_FACTOR | PARTS_OF_OTHER => {
                     let t = still(Lanes::new(simd, tile.t[j]));

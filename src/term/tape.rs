@@ -20,7 +20,7 @@ use burn::tensor::{DType, Tensor, TensorData};
 use burn_ndarray::NdArrayTensor;
 use rayon::prelude::*;
 
-use super::{At, Bars, Needs, PartsOf, SharedTerm};
+use super::{At, Bars, Moves, Needs, PartsOf, SharedTerm};
 use crate::criterion::Entries;
 use crate::factors::Side;
 use crate::numerics::{Precision, to_host};
@@ -319,7 +319,7 @@ impl SavedErrors {
             other: &h,
             rank,
         };
-        like(self.term.errors(self.over, at), [n, 1], &self.w)
+        like(self.term.errors(Side::W, self.over, at), [n, 1], &self.w)
     }
 
     fn back(&self, of: &[f64], needs: Needs) -> Bars {
@@ -417,6 +417,64 @@ pub(crate) fn denominator(
     };
     let positive = term.denominators(side, at);
     Tensor::from_primitive::<NdArray>(like(positive, [n, rank], &factor))
+}
+
+/// The parts of an unpenalised update, and how they move with the factors; off the tape.
+///
+/// # Shapes
+/// `moves` like the factors; the parts like the factor.
+pub(crate) fn parts_with_tangent(
+    term: &SharedTerm,
+    side: Side,
+    factors: [&Tensor<2>; 2],
+    moves: [Option<&Tensor<2>>; 2],
+) -> (Split, Split) {
+    let [factor, other] = factors.map(plain);
+    let moves = moves.map(|along| along.map(plain));
+    let (w, h) = (view(&factor), view(&other));
+    let [n, rank] = shape_of(&factor);
+    let at = At {
+        factor: &w,
+        other: &h,
+        rank,
+    };
+    let along = moves.each_ref().map(|along| along.as_ref().map(view));
+    let [factor_dot, other_dot] = along.each_ref().map(Option::as_deref);
+    let split = |parts: PartsOf| {
+        let tensor = |values| Tensor::from_primitive::<NdArray>(like(values, [n, rank], &factor));
+        Split {
+            positive: tensor(parts.positive),
+            negative: tensor(parts.negative),
+        }
+    };
+    let moves = Moves {
+        factor: factor_dot.expect("the factor moves"),
+        other: other_dot,
+    };
+    let dot = term.parts_tangent(side, at, moves);
+    (split(term.parts(side, at)), split(dot))
+}
+
+/// D of each row of one side over the entries that are fitted, off the tape.
+///
+/// # Shapes
+/// n×1 for `factor` n×r.
+pub(crate) fn divergences(
+    term: &SharedTerm,
+    side: Side,
+    factor: &Tensor<2>,
+    other: &Tensor<2>,
+) -> Tensor<2> {
+    let (factor, other) = (plain(factor), plain(other));
+    let [n, rank] = shape_of(&factor);
+    let (w, h) = (view(&factor), view(&other));
+    let at = At {
+        factor: &w,
+        other: &h,
+        rank,
+    };
+    let errors = term.errors(side, Entries::Training, at);
+    Tensor::from_primitive::<NdArray>(like(errors, [n, 1], &factor))
 }
 
 /// E or D of each row of W, n×1, on the tape where a factor is.

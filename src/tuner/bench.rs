@@ -296,13 +296,8 @@ impl<'a> Bench<'a> {
             w: Some(factors.w.clone()),
             h: Some(factors.h.clone()),
         });
-        let outcome = match solver.run(full) {
-            // What came before the blow-up counts.
-            Err(Error::NotFinite {
-                last: Some(last), ..
-            }) => *last,
-            outcome => outcome?,
-        };
+        // (What came before a blow-up counts.)
+        let outcome = solver.run(full)?;
         let before = outcome.history[0].divergence;
         Ok((outcome.factors(), (before, outcome.divergence)))
     }

@@ -10,7 +10,7 @@ use crate::error::Result;
 use crate::factors::{Factors, Side};
 use crate::numerics::{Precision, to_host};
 use crate::penalty::PenaltyTerm;
-use crate::problem::Problem;
+use crate::problem::{Problem, Weights};
 
 /// Who says how good a pair of factors is, in the end.
 #[derive(Debug, Clone)]
@@ -20,7 +20,7 @@ pub enum Judge {
     /// The matrix without noise.
     Truth(Array2<f64>),
     /// Entries that nobody saw: the matrix they are in, and their weights.
-    Test(Array2<f64>, Array2<f64>),
+    Test(Problem, Weights),
 }
 
 /// A matrix, what is held out of it, and what is asked of its factors.
@@ -59,16 +59,15 @@ impl Task {
     ) -> Result<Self> {
         let (full, judge) = if test > 0.0 {
             // Another choice than the one of the held-out entries.
-            let tested = problem.clone().speckled(test, seed ^ 0x7465_7374)?;
+            let tested = problem.speckled(test, seed ^ 0x7465_7374)?;
             let unseen = tested.held_out_weights().expect("they were taken").clone();
-            // Entries without weight are overwritten in a problem: the judge keeps a copy.
-            let seen = problem.with_mask(tested.mask().cloned())?;
-            (seen, Judge::Test(problem.x().clone(), unseen))
+            let seen = problem.with_weights(tested.mask().cloned(), None)?;
+            (seen, Judge::Test(problem, unseen))
         } else {
             (problem, Judge::Nobody)
         };
         Ok(Self {
-            split: full.clone().speckled(held_out, seed)?,
+            split: full.speckled(held_out, seed)?,
             full,
             judge,
             rank,
@@ -111,14 +110,14 @@ impl Task {
                 let squares = |matrix: &Array2<f64>| matrix.iter().map(|x| x * x).sum::<f64>();
                 squares(&(truth - &y)) / squares(truth)
             }
-            Judge::Test(x, weights) => {
+            Judge::Test(problem, weights) => {
                 let floor = self.divergence.floor(self.full.precision());
                 let y = y.mapv(|y| y.max(floor));
-                let (x, y) = (self.full.state(x), self.full.state(&y));
-                let values = to_host(&self.divergence.value(&x, &y));
-                let weighted = values.iter().zip(weights);
+                let (x, y) = (&problem.rows().x, self.full.state(&y));
+                let values = to_host(&self.divergence.value(x, &y));
+                let weighted = values.iter().zip(weights.iter());
                 // (What is missing need not be a number that a divergence can measure.)
-                let weighted = weighted.filter(|(_, weight)| **weight > 0.0);
+                let weighted = weighted.filter(|(_, weight)| *weight > 0.0);
                 weighted.map(|(value, weight)| value * weight).sum::<f64>() / weights.sum()
             }
         }
@@ -135,7 +134,8 @@ impl Task {
         let values = to_host(&self.divergence.value(&x, &y));
         Some(match self.split.mask() {
             Some(mask) => {
-                let fitted = values.iter().zip(mask).filter(|(_, weight)| **weight > 0.0);
+                let fitted = values.iter().zip(mask.iter());
+                let fitted = fitted.filter(|(_, weight)| *weight > 0.0);
                 fitted.map(|(value, weight)| value * weight).sum()
             }
             None => values.iter().sum(),

@@ -3,9 +3,9 @@
 
 use burn::tensor::Tensor;
 
-use super::Rule;
-use super::tangent::Linearised;
+use super::{Fit, Rule};
 use crate::error::{Error, Result};
+use crate::numerics::Floored;
 use crate::problem::Observed;
 use crate::split::Split;
 
@@ -47,11 +47,11 @@ impl Rule {
         observed: &Observed,
         factor: &Tensor<2>,
         other: &Tensor<2>,
-        lambda: &Tensor<2>,
         multiplier: Multiplier<'_>,
     ) -> Result<Cotangents> {
         let Multiplier { alpha, other_moves } = multiplier;
-        let here = self.linearised(observed, factor, other, lambda);
+        let Fit { parts, y } = self.fit(observed, factor, other);
+        let here = self.linearised(parts, factor);
         let ratio_bar = factor.clone() * here.gain_slope.clone() * alpha.clone();
         let numerator_bar = ratio_bar / here.ratio.denominator.value.clone();
         let denominator_bar = here
@@ -61,7 +61,7 @@ impl Rule {
 
         let slope = self
             .divergence
-            .slope(&observed.x, &here.ratio.y.value)
+            .slope(&observed.x, &y.value)
             .ok_or_else(|| self.no_slope(mode))?;
         let mut factor_bar = here.gain.clone() * alpha.clone();
         let mut y_bar: Option<Tensor<2>> = None;
@@ -71,7 +71,7 @@ impl Rule {
         ] {
             if let Some(slope) = slope {
                 // Masked first, as in the tangent.
-                let slope = observed.masked(here.ratio.y.silence(slope));
+                let slope = observed.masked(y.silence(slope));
                 let through = slope * part_bar.clone().matmul(other.clone());
                 y_bar = Some(match y_bar {
                     Some(sum) => sum + through,
@@ -82,7 +82,7 @@ impl Rule {
         let other_bar = other_moves.then(|| {
             let of_parts = self.other_through_parts(
                 observed,
-                &here,
+                &y,
                 &numerator_bar,
                 &denominator_bar.clone().expand(factor.dims()),
             );
@@ -99,7 +99,7 @@ impl Rule {
             positive: denominator_bar,
             negative: numerator_bar,
         };
-        let (of_penalties, weights) = self.penalty_cotangents(mode, factor, lambda, &parts)?;
+        let (of_penalties, weights) = self.penalty_cotangents(mode, factor, &parts)?;
         Ok(Cotangents {
             factor: factor_bar + of_penalties,
             other: other_bar,
@@ -116,14 +116,13 @@ impl Rule {
         &self,
         mode: &'static str,
         factor: &Tensor<2>,
-        lambda: &Tensor<2>,
         parts: &Split,
     ) -> Result<(Tensor<2>, Vec<Option<Tensor<2>>>)> {
         let mut factor_bar = factor.zeros_like();
         let mut weights = Vec::with_capacity(self.terms.len());
         for term in &self.terms {
             let (of_factor, of_weight) =
-                term.cotangent(factor, lambda, parts)
+                term.cotangent(factor, parts)
                     .ok_or_else(|| Error::ModeUnsupported {
                         mode,
                         reason: format!("penalty '{}' has no cotangent", term.penalty.name()),
@@ -138,11 +137,11 @@ impl Rule {
     fn other_through_parts(
         &self,
         observed: &Observed,
-        here: &Linearised,
+        y: &Floored,
         numerator_bar: &Tensor<2>,
         denominator_bar: &Tensor<2>,
     ) -> Tensor<2> {
-        let split = self.divergence.split(&observed.x, &here.ratio.y.value);
+        let split = self.divergence.split(&observed.x, &y.value);
         let through = |part: Tensor<2>, bar: &Tensor<2>| {
             let part = part.expand(observed.x.dims());
             bar.clone().transpose().matmul(observed.masked(part))

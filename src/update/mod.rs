@@ -27,7 +27,7 @@ pub(crate) use tangent::Direction;
 use crate::divergence::Divergence;
 use crate::error::{Error, Result};
 use crate::numerics::{Floored, Precision, power_of_ratio};
-use crate::penalty::PenaltyTerm;
+use crate::penalty::{PenaltyTerm, Weight};
 use crate::problem::{Observed, Problem, ToMatrix};
 use crate::split::Split;
 
@@ -79,19 +79,43 @@ impl Rule {
         Ok(self)
     }
 
-    /// Refuses a second tuned term: there is one λ.
+    /// The terms whose weights are tuned.
+    pub fn tuned(&self) -> impl Iterator<Item = &PenaltyTerm> {
+        self.terms.iter().filter(|term| term.is_tuned())
+    }
+
+    /// The same rule with present values for the tuned weights, one tensor for each tuned
+    /// term, broadcasting to n×r. Only a rule whose weights are bound can be applied.
     ///
-    /// # Errors
-    /// [`Error::Conflict`].
-    pub fn check(&self) -> Result<()> {
-        if self.terms.iter().filter(|term| term.is_tuned()).count() > 1 {
-            return Err(Error::Conflict {
-                first: "a tuned penalty",
-                second: "another tuned penalty",
-                reason: "there is one λ to tune; give the others fixed weights",
-            });
+    /// # Panics
+    /// If there are not as many weights as tuned terms.
+    pub fn bind(&self, lambda: &[Tensor<2>]) -> Self {
+        assert_eq!(
+            lambda.len(),
+            self.tuned().count(),
+            "a λ for each tuned term"
+        );
+        let mut weights = lambda.iter();
+        let mut rule = self.clone();
+        for term in rule.terms.iter_mut().filter(|term| term.is_tuned()) {
+            let weight = weights.next().expect("as many as tuned terms");
+            term.weight = Weight::Bound(weight.clone());
         }
-        Ok(())
+        rule
+    }
+
+    /// The same rule without penalties.
+    pub(crate) fn without_terms(&self) -> Self {
+        Self {
+            terms: Vec::new(),
+            ..self.clone()
+        }
+    }
+
+    /// The same rule without the penalties whose weights are tuned.
+    pub(crate) fn without_tuned(mut self) -> Self {
+        self.terms.retain(|term| !term.is_tuned());
+        self
     }
 
     /// The same rule with the weights that its terms have per row put through `f`.
@@ -136,46 +160,56 @@ impl Rule {
         self.divergence.floor(Precision::of(factor))
     }
 
-    /// `Φ(factor, λ)`.
+    /// `Φ(factor)`, with the weights that are bound.
+    ///
+    /// # Panics
+    /// If a tuned weight is not [bound](Self::bind).
     ///
     /// # Shapes
-    /// `observed.x` n×m, `factor` n×r, `other` r×m, `lambda` broadcasts to n×r.
-    pub fn update(
-        &self,
-        observed: &Observed,
-        factor: &Tensor<2>,
-        other: &Tensor<2>,
-        lambda: &Tensor<2>,
-    ) -> Tensor<2> {
-        let ratio = self.ratio(observed, factor, other, lambda).value;
+    /// `observed.x` n×m, `factor` n×r, `other` r×m.
+    pub fn update(&self, observed: &Observed, factor: &Tensor<2>, other: &Tensor<2>) -> Tensor<2> {
+        let fit = self.fit(observed, factor, other).parts;
+        let ratio = self.ratio(fit, factor).value;
         factor.clone() * power_of_ratio(ratio, self.exponent)
     }
 
-    /// q = N / P, with what its derivatives need.
-    fn ratio(
-        &self,
-        observed: &Observed,
-        factor: &Tensor<2>,
-        other: &Tensor<2>,
-        lambda: &Tensor<2>,
-    ) -> Ratio {
+    /// y, and the parts of the unpenalised update.
+    fn fit(&self, observed: &Observed, factor: &Tensor<2>, other: &Tensor<2>) -> Fit {
         let product = factor.clone().matmul(other.clone());
         let y = Floored::new(product, self.floor(factor));
         let split = self.divergence.split(&observed.x, &y.value);
-        let fit = Split {
-            positive: contract(split.positive, observed.mask.as_ref(), other),
-            negative: contract(split.negative, observed.mask.as_ref(), other),
-        };
-        let parts = self.terms.iter().fold(fit, |sum, term| {
-            sum.plus(term.weighted_split(factor, lambda))
-        });
+        Fit {
+            parts: Split {
+                positive: contract(split.positive, observed.mask.as_ref(), other),
+                negative: contract(split.negative, observed.mask.as_ref(), other),
+            },
+            y,
+        }
+    }
+
+    /// q = N / P from the parts of the fit and the penalties.
+    fn ratio(&self, fit: Split, factor: &Tensor<2>) -> Ratio {
+        let parts = self
+            .terms
+            .iter()
+            .fold(fit, |sum, term| sum.plus(term.weighted_split(factor)));
         let floor = Precision::of(factor).floor();
         let denominator = Floored::new(parts.positive, floor);
         Ratio {
             value: parts.negative / denominator.value.clone(),
-            y,
             denominator,
         }
+    }
+
+    /// The weighted parts of all penalties, `Σ λ p⁺` and `Σ λ p⁻`, broadcasting to n×r.
+    pub(crate) fn penalty_split(&self, factor: &Tensor<2>) -> Split {
+        let zero = || Tensor::zeros([1, 1], (&factor.device(), factor.dtype()));
+        let none = Split {
+            positive: zero(),
+            negative: zero(),
+        };
+        let terms = self.terms.iter();
+        terms.fold(none, |sum, term| sum.plus(term.weighted_split(factor)))
     }
 
     /// P of the unpenalised update, broadcasting to n×r.
@@ -190,45 +224,31 @@ impl Rule {
         contract(split.positive, observed.mask.as_ref(), other)
     }
 
-    /// The λ_i at which the tuned penalties pull about as hard as the fit: mean of P
-    /// over mean of p⁺ − ½ p⁻ in each row, n×1; 1 where that vanishes. (Where the
-    /// two parts cancel, as in the Hoyer ratio of a single entry, they still slow
-    /// the update down; so only half of p⁻ is taken off.)
-    pub(crate) fn natural_lambda(
-        &self,
-        observed: &Observed,
-        factor: &Tensor<2>,
-        other: &Tensor<2>,
-    ) -> Tensor<2> {
-        let one = factor.ones_like().slice([0..1, 0..1]);
-        let fit = self.fit_denominator(observed, factor, other);
-        let tuned = self.terms.iter().filter(|term| term.is_tuned());
-        let pull = tuned.fold(factor.zeros_like(), |sum, term| {
-            let split = term.weighted_split(factor, &one);
-            sum + split.positive - split.negative * 0.5
-        });
-        let pull = pull.mean_dim(1);
-        let none = pull.clone().lower_equal_elem(0.0);
-        let fit = fit.expand(factor.dims()).mean_dim(1);
-        (fit / pull.mask_fill(none.clone(), 1.0)).mask_fill(none, 1.0)
-    }
-
     /// `Σ_terms λ_i r(w_i)`, n×1.
-    pub fn penalty(&self, factor: &Tensor<2>, lambda: &Tensor<2>) -> Tensor<2> {
+    ///
+    /// # Panics
+    /// If a tuned weight is not [bound](Self::bind).
+    pub fn penalty(&self, factor: &Tensor<2>) -> Tensor<2> {
         let [n, _] = factor.dims();
         let zero = factor.clone().slice([0..n, 0..1]).zeros_like();
         self.terms
             .iter()
-            .fold(zero, |sum, term| sum + term.weighted_value(factor, lambda))
+            .fold(zero, |sum, term| sum + term.weighted_value(factor))
     }
 }
 
-/// q and the floored quantities it is made of.
+/// What the data contribute to an update.
+struct Fit {
+    /// N and P without penalties.
+    parts: Split,
+    /// y = WH.
+    y: Floored,
+}
+
+/// q and what it is divided by.
 struct Ratio {
     /// q = N / P.
     value: Tensor<2>,
-    /// y = WH.
-    y: Floored,
     /// P; one row for all where neither mask nor penalty tells rows apart.
     denominator: Floored,
 }

@@ -14,30 +14,15 @@ use crate::split::Split;
 pub(crate) struct Direction {
     /// ẇ, n×r.
     pub factor: Tensor<2>,
-    /// Of the other factor, r×m.
+    /// Of the other factor, m×r.
     pub other: Option<Tensor<2>>,
     /// Of the weight of each term, broadcasting to n×r.
     pub weights: Vec<Option<Tensor<2>>>,
 }
 
-impl Direction {
-    /// With the other factor at rest, and the one λ of a rule moving along
-    /// `lambda_dot`.
-    pub(crate) fn of_lambda(rule: &Rule, factor: Tensor<2>, lambda_dot: &Tensor<2>) -> Self {
-        let tuned = rule.terms.iter().map(|term| term.is_tuned());
-        Self {
-            factor,
-            other: None,
-            weights: tuned
-                .map(|tuned| tuned.then(|| lambda_dot.clone()))
-                .collect(),
-        }
-    }
-}
-
-/// What the update computes on its way, kept for its derivatives.
+/// What the update computes from its ratio, kept for its derivatives.
 pub(super) struct Linearised {
-    /// y, P and q.
+    /// P and q.
     pub ratio: Ratio,
     /// q^γ.
     pub gain: Tensor<2>,
@@ -46,14 +31,8 @@ pub(super) struct Linearised {
 }
 
 impl Rule {
-    pub(super) fn linearised(
-        &self,
-        observed: &Observed,
-        factor: &Tensor<2>,
-        other: &Tensor<2>,
-        lambda: &Tensor<2>,
-    ) -> Linearised {
-        let ratio = self.ratio(observed, factor, other, lambda);
+    pub(super) fn linearised(&self, fit: Split, factor: &Tensor<2>) -> Linearised {
+        let ratio = self.ratio(fit, factor);
         let gain = power_of_ratio(ratio.value.clone(), self.exponent);
         let gain_slope = if self.exponent == 1.0 {
             ratio.value.ones_like()
@@ -69,10 +48,7 @@ impl Rule {
     }
 
     /// The update and its derivative in a direction,
-    /// `A_t ẇ + b_t λ̇` in the paper's letters.
-    ///
-    /// With `ẏ = ẇ H + w Ḣ`: `Ṅ = (M ∂∇⁻ ẏ) Hᵀ + (M ∇⁻) Ḣᵀ + …`, `Ṗ` alike, `q̇ = (Ṅ − q Ṗ)/P` and
-    /// `Φ̇ = ẇ q^γ + w γ q^(γ−1) q̇`. Cost: O(nmr), as the update itself.
+    /// `A_t ẇ + b_t λ̇` in the paper's letters. Cost: O(nmr), as the update itself.
     ///
     /// # Errors
     /// [`Error::ModeUnsupported`] in the name of `mode` where a part has no
@@ -86,17 +62,26 @@ impl Rule {
         observed: &Observed,
         factor: &Tensor<2>,
         other: &Tensor<2>,
-        lambda: &Tensor<2>,
         direction: &Direction,
     ) -> Result<(Tensor<2>, Tensor<2>)> {
-        let here = self.linearised(observed, factor, other, lambda);
-        let Ratio {
-            value: ratio,
-            y,
-            denominator,
-        } = here.ratio;
+        let fit = self.fit(observed, factor, other);
+        let dot = self.fit_tangent(mode, observed, factor, other, &fit.y, direction)?;
+        self.tangent_of_parts(mode, factor, fit.parts, dot, direction)
+    }
+
+    /// With `ẏ = ẇ H + w Ḣ`: `Ṅ = (M ∂∇⁻ ẏ) Hᵀ + (M ∇⁻) Ḣᵀ`, and `Ṗ` alike.
+    fn fit_tangent(
+        &self,
+        mode: &'static str,
+        observed: &Observed,
+        factor: &Tensor<2>,
+        other: &Tensor<2>,
+        y: &Floored,
+        direction: &Direction,
+    ) -> Result<Split> {
+        let other_dot = direction.other.clone().map(Tensor::transpose);
         let mut y_dot = direction.factor.clone().matmul(other.clone());
-        if let Some(other_dot) = &direction.other {
+        if let Some(other_dot) = &other_dot {
             y_dot = y_dot + factor.clone().matmul(other_dot.clone());
         }
         let y_dot = y.silence(y_dot);
@@ -114,21 +99,44 @@ impl Rule {
             ),
             None => factor.zeros_like(),
         };
-        let mut dot = Split {
+        let dot = Split {
             positive: through_y(slope.positive),
             negative: through_y(slope.negative),
         };
-        if let Some(other_dot) = &direction.other {
-            let split = self.divergence.split(&observed.x, &y.value);
-            let mask = observed.mask.as_ref();
-            dot = dot.plus(Split {
-                positive: contract(split.positive, mask, other_dot),
-                negative: contract(split.negative, mask, other_dot),
-            });
-        }
+        Ok(match &other_dot {
+            None => dot,
+            Some(other_dot) => {
+                let split = self.divergence.split(&observed.x, &y.value);
+                let mask = observed.mask.as_ref();
+                dot.plus(Split {
+                    positive: contract(split.positive, mask, other_dot),
+                    negative: contract(split.negative, mask, other_dot),
+                })
+            }
+        })
+    }
+
+    /// The update and its derivative, given the parts of the fit and how they move:
+    /// `q̇ = (Ṅ − q Ṗ)/P` and `Φ̇ = ẇ q^γ + w γ q^(γ−1) q̇`.
+    ///
+    /// # Errors
+    /// [`Error::ModeUnsupported`] in the name of `mode` where a penalty has no tangent.
+    ///
+    /// # Shapes
+    /// Parts broadcast to n×r.
+    pub(crate) fn tangent_of_parts(
+        &self,
+        mode: &'static str,
+        factor: &Tensor<2>,
+        fit: Split,
+        mut dot: Split,
+        direction: &Direction,
+    ) -> Result<(Tensor<2>, Tensor<2>)> {
+        let here = self.linearised(fit, factor);
+        let Ratio { value, denominator } = here.ratio;
         for (term, weight) in self.terms.iter().zip(&direction.weights) {
             let of_term = term
-                .tangent(factor, lambda, &direction.factor, weight.as_ref())
+                .tangent(factor, &direction.factor, weight.as_ref())
                 .ok_or_else(|| Error::ModeUnsupported {
                     mode,
                     reason: format!("penalty '{}' has no tangent", term.penalty.name()),
@@ -136,7 +144,7 @@ impl Rule {
             dot = dot.plus(of_term);
         }
         let denominator_dot = denominator.silence(dot.positive);
-        let ratio_dot = (dot.negative - ratio * denominator_dot) / denominator.value;
+        let ratio_dot = (dot.negative - value * denominator_dot) / denominator.value;
         let updated = factor.clone() * here.gain.clone();
         let tangent =
             direction.factor.clone() * here.gain + factor.clone() * here.gain_slope * ratio_dot;

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use altbi::data::{Noise, fingerprint, text_fingerprint};
+use altbi::problem::Weights;
 use altbi::report::{shell_quoted, write_contest};
 use altbi::tuner::{Judge, RIVALS, Rival, Standing, Task, contest};
 use altbi::{Beta, Divergence, Error, Result, Scope};
@@ -282,11 +283,12 @@ impl CompareArguments {
         );
         for task in tasks {
             text += &fingerprint(task.full.x());
-            text += &task.split.mask().map(fingerprint).unwrap_or_default();
+            let weights = |weights: &Weights| fingerprint(&weights.to_array());
+            text += &task.split.mask().map(weights).unwrap_or_default();
             match &task.judge {
                 Judge::Nobody => {}
                 Judge::Truth(truth) => text += &fingerprint(truth),
-                Judge::Test(_, weights) => text += &fingerprint(weights),
+                Judge::Test(_, of_test) => text += &weights(of_test),
             }
         }
         text_fingerprint(&text)

@@ -9,6 +9,7 @@ use std::path::PathBuf;
 
 use altbi::data::{Benchmark, Reading, Source, Table, demo, text_fingerprint};
 use altbi::metrics::recovery;
+use altbi::problem::Weights;
 use altbi::report::{Choice, HeldOutShare, Labels, RunFolder, RunRecords, Summary, shell_quoted};
 use altbi::{
     AltBiConfig, Checkpoint, CheckpointFault, Error, GivenFactors, Initial, Outcome, Problem,
@@ -189,7 +190,7 @@ impl<'a> Run<'a> {
             checkpoints = checkpoints.resumed(story.history, story.lambda_at_start);
         }
         let aftermath = checkpoints.aftermath();
-        let (result, choice) = match &self.full {
+        let (outcome, choice) = match &self.full {
             Some(full) => self.practical(full, checkpoints, checkpoint.as_ref())?,
             None => (self.once(checkpoints, checkpoint.as_ref())?, None),
         };
@@ -197,28 +198,14 @@ impl<'a> Run<'a> {
         if let Some(error) = aftermath.error.take() {
             return Err(error);
         }
-        // A run that broke down still has the state before it did.
-        let (outcome, broken) = match result {
-            Err(error @ (Error::NotFinite { last: Some(_), .. } | Error::Stopped { .. })) => {
-                let message = error.to_string();
-                let last = match error {
-                    Error::NotFinite {
-                        last: Some(last), ..
-                    }
-                    | Error::Stopped { last, .. } => last,
-                    _ => unreachable!("matched above"),
-                };
-                (*last, Some(message))
-            }
-            other => (other?, None),
-        };
         if outcome.stop_reason == StopReason::Interrupted {
             return Ok(self.interrupted(&outcome));
         }
         let complete = self.finish(&outcome, choice, aftermath.folder_made)?;
-        match broken {
-            Some(message) => {
-                complain(format!("error: {message}"));
+        // A run that broke down still has the state before it did.
+        match &outcome.breakdown {
+            Some(breakdown) => {
+                complain(format!("error: {breakdown}"));
                 Ok(Ending::CheckFailed)
             }
             None if complete => Ok(Ending::Done),
@@ -227,21 +214,17 @@ impl<'a> Run<'a> {
     }
 
     /// One run of the solver.
-    fn once(
-        &self,
-        checkpoints: Checkpoints,
-        checkpoint: Option<&Checkpoint>,
-    ) -> Result<Result<Outcome>> {
+    fn once(&self, checkpoints: Checkpoints, checkpoint: Option<&Checkpoint>) -> Result<Outcome> {
         let done = checkpoint.map_or(0, Checkpoint::iteration);
         let of = self.arguments.max_iter;
         let mut solver = self
             .solver(checkpoint.is_none())?
             .observe(checkpoints)
             .observe(Watch::new(&self.progress, "iterating", of, done));
-        Ok(match checkpoint {
+        match checkpoint {
             Some(checkpoint) => solver.resume(&self.problem, checkpoint),
             None => solver.run(&self.problem),
-        })
+        }
     }
 
     /// The solver; only a fresh run looks at the files it starts from.
@@ -308,7 +291,10 @@ impl<'a> Run<'a> {
                 outcome,
                 &summary,
                 self.tables().as_ref(),
-                self.problem.held_out_weights(),
+                self.problem
+                    .held_out_weights()
+                    .map(Weights::to_array)
+                    .as_ref(),
             );
             written.inspect_err(|_| {
                 if !folder_made {

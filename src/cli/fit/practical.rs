@@ -4,9 +4,7 @@ use std::sync::Arc;
 
 use altbi::practical::{Practical, Stage};
 use altbi::report::Choice;
-use altbi::{
-    Checkpoint, Error, GivenFactors, Observer, Outcome, Problem, Record, Result, Signal, State,
-};
+use altbi::{Checkpoint, GivenFactors, Observer, Outcome, Problem, Record, Result, Signal, State};
 
 use parking_lot::Mutex;
 
@@ -23,7 +21,7 @@ impl Run<'_> {
         full: &Problem,
         checkpoints: Checkpoints,
         checkpoint: Option<&Checkpoint>,
-    ) -> Result<(Result<Outcome>, Option<Choice>)> {
+    ) -> Result<(Outcome, Option<Choice>)> {
         let arguments = self.arguments;
         let terms = arguments.tuning.penalties.terms()?;
         let mut practical = Practical::new(self.solver.rank, arguments.divergence, terms)
@@ -69,18 +67,16 @@ impl Run<'_> {
             observers.push(Box::new(watch));
             observers
         };
-        let result = practical.watched(&self.problem, full, checkpoint, &mut observers);
+        let result = practical.watched(&self.problem, full, checkpoint, &mut observers)?;
         Ok(match result {
-            Ok(Ok(result)) => {
+            Ok(result) => {
                 let choice = Choice {
                     candidates: result.candidates,
                     chosen: result.chosen,
                 };
-                (Ok(result.outcome), Some(choice))
+                (result.outcome, Some(choice))
             }
-            Ok(Err(interrupted)) => (Ok(*interrupted), None),
-            Err(error @ (Error::NotFinite { .. } | Error::Stopped { .. })) => (Err(error), None),
-            Err(error) => return Err(error),
+            Err(interrupted) => (*interrupted, None),
         })
     }
 }

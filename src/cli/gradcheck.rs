@@ -1,17 +1,15 @@
 //! `altbi gradcheck`: are the hypergradients right?
 
-mod joint;
-
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use altbi::check::{BETAS, Case, CheckReport, Draw, MODES, cases, check_bunch};
+use altbi::check::{BETAS, Case, CheckReport, Draw, Given, MODES, cases, check_bunch};
 use altbi::data::{Source, write_npy};
 use altbi::device::Device;
 use altbi::update::Rule;
 use altbi::{
-    Beta, Bunch, Divergence, Error, Exponent, GivenFactors, Mode, PenaltyTerm, Precision, Problem,
-    Result, Scope, ToMatrix, Verdict, penalty,
+    Beta, Bunch, Divergence, Error, Exponent, GivenFactors, Mode, Precision, Problem, Result,
+    Scope, Side, Span, ToMatrix, Verdict, penalty,
 };
 use clap::Args;
 use ndarray::Array2;
@@ -24,7 +22,7 @@ use super::arguments::{
 };
 use super::data::DataArguments;
 use super::output::{check_new_file, json, say};
-use super::penalties::{Penalize, penalty_names};
+use super::penalties::{Penalize, PenaltyArguments, TuningArguments, penalty_names};
 use super::progress::Progress;
 
 /// Arguments of `gradcheck`.
@@ -139,9 +137,19 @@ impl GradcheckArguments {
             && self.bunch.is_none_or(|bunch| bunch == case.bunch)
     }
 
+    /// Whether more is asked for than the bunches of the built-in cases, which are the
+    /// paper's.
+    fn beyond_the_cases(&self) -> bool {
+        self.penalize != Penalize::W
+            || self.penalty_h.is_some()
+            || self.penalty.as_ref().is_some_and(|name| name.contains('+'))
+            || self.lambda_scope != Scope::Row
+            || self.bunch_over == Some(BunchOverName::Both)
+    }
+
     /// The whole matrix, one line per divergence and penalty.
     fn check_cases(&self) -> Result<bool> {
-        if self.is_joint() {
+        if self.beyond_the_cases() {
             return Err(Error::Conflict {
                 first: "--penalize, --penalty-h, --lambda-scope, --bunch-over or a sum of penalties",
                 second: "the built-in cases",
@@ -208,25 +216,50 @@ impl GradcheckArguments {
         }
         let problem = self.table.read(source, false)?.problem(&self.table)?;
         let problem = self.criterion.hold_out(problem)?;
-        if self.is_joint() {
-            return self.check_joint(&problem);
-        }
-        let name = self.penalty.as_deref().unwrap_or("l1");
-        let term = PenaltyTerm::tuned(penalty::by_name(name)?);
-        let divergence = self.divergence.unwrap_or(Beta::KL);
-        let mut rule = Rule::new(Arc::new(divergence), vec![term]);
-        if self.exponent.map(Exponent::from) == Some(Exponent::Monotone) {
-            rule = rule.monotone()?;
-        }
-        problem.check_domain(rule.divergence.as_ref())?;
-        let draw = self.draw(&problem, &rule)?;
-        let (criterion, length) = (self.criterion.outer_error(), self.length());
-        let bunch = Bunch::with_rule(&problem, &draw.h, rule, criterion, length)?;
+        let bunch = self.bunch(&problem)?;
+        let draw = self.draw(&problem, &bunch)?;
         let mode = self.mode.map_or(Mode::Reverse, Mode::from);
-        let result = bunch.hypergradient(&draw.w, &draw.lambda, mode)?;
-        let report = check_bunch(&bunch, &draw.w, &draw.lambda, &MODES)?;
-        let gradient = result.gradient.to_matrix()?;
+        let result = bunch.hypergradient(&draw.pair, &draw.lambda, mode)?;
+        let report = check_bunch(&bunch, &draw.pair, &draw.lambda, &MODES)?;
+        let parts = result.gradients.iter().map(ToMatrix::to_matrix);
+        let parts = parts.collect::<Result<Vec<_>>>()?;
+        let gradient = draw.layout.join(&parts);
         self.tell(mode, result.outer_error, &gradient, report)
+    }
+
+    fn tuning(&self) -> TuningArguments {
+        TuningArguments {
+            penalties: PenaltyArguments {
+                penalty: self.penalty.clone().unwrap_or_else(|| "l1".into()),
+                penalize: self.penalize,
+                penalty_h: self.penalty_h.clone(),
+            },
+            lambda_scope: self.lambda_scope,
+            bunch_over: self.bunch_over,
+        }
+    }
+
+    /// The bunch that the flags describe.
+    fn bunch(&self, problem: &Problem) -> Result<Bunch> {
+        let tuning = self.tuning();
+        let plain = Rule::new(Arc::new(self.divergence.unwrap_or(Beta::KL)), Vec::new());
+        let (mut of_w, mut of_h) = (plain.clone(), plain);
+        for (side, term) in tuning.penalties.terms()? {
+            match side {
+                Side::W => of_w.terms.push(term),
+                Side::H => of_h.terms.push(term),
+            }
+        }
+        if self.exponent.map(Exponent::from) == Some(Exponent::Monotone) {
+            (of_w, of_h) = (of_w.monotone()?, of_h.monotone()?);
+        }
+        let span = match (tuning.over(), self.penalize) {
+            (BunchOverName::Both, _) => Span::Both,
+            (BunchOverName::One, Penalize::H) => Span::One(Side::H),
+            (BunchOverName::One, _) => Span::One(Side::W),
+        };
+        let (criterion, length) = (self.criterion.outer_error(), self.length());
+        Bunch::with_rules(problem, of_w, of_h, criterion, span, length)
     }
 
     fn length(&self) -> usize {
@@ -288,17 +321,22 @@ impl GradcheckArguments {
     }
 
     /// W, H and λ: from files where given, drawn by the seed otherwise.
-    fn draw(&self, problem: &Problem, rule: &Rule) -> Result<Draw> {
-        let [n, _] = problem.shape();
-        let given = self.given()?;
-        let rank = self.rank_of(&given)?;
-        let lambda = match &self.lambda {
-            None | Some(LambdaArgument::Auto) => None,
-            Some(LambdaArgument::Value(value)) => Some(Array2::from_elem((n, 1), *value)),
-            Some(LambdaArgument::File(path)) => Some(read_lambda(path)?),
+    fn draw(&self, problem: &Problem, bunch: &Bunch) -> Result<Draw> {
+        let factors = self.given()?;
+        let (rank, seed) = (self.rank_of(&factors)?, self.seed.unwrap_or(0));
+        let draw = |lambda: Option<Array2<f64>>| {
+            let factors = factors.clone();
+            let given = Given { factors, lambda };
+            Draw::complete(problem, bunch, self.lambda_scope, rank, seed, &given)
         };
-        let seed = self.seed.unwrap_or(0);
-        Draw::complete(problem, rule, rank, seed, &given, lambda.as_ref())
+        match &self.lambda {
+            None | Some(LambdaArgument::Auto) => draw(None),
+            Some(LambdaArgument::Value(value)) => {
+                let weights = draw(None)?.layout.len();
+                draw(Some(Array2::from_elem((weights, 1), *value)))
+            }
+            Some(LambdaArgument::File(path)) => draw(Some(read_lambda(path)?)),
+        }
     }
 }
 

@@ -5,16 +5,15 @@ mod common;
 
 use std::sync::Arc;
 
-use altbi::check::{MODES, check_joint, relative_difference};
+use altbi::check::{MODES, check_bunch, relative_difference};
 use altbi::data::benchmark_a;
-use altbi::joint::{JointBunch, Pair, Span};
 use altbi::lambda::{LambdaStep, Layout};
 use altbi::update::Rule;
 use altbi::{
     AltBiConfig, Beta, Bunch, BunchOver, Checkpoint, Criterion, Error, GivenFactors, Group,
-    HeldOut, L1, Method, Mode, Normalization, Observer, Outcome, Penalty, PenaltyTerm, Precision,
-    Problem, Record, Scope, Side, Signal, Smooth, SquaredL2, State, ToMatrix, Training, Units,
-    Verdict,
+    HeldOut, L1, Method, Mode, Normalization, Observer, Outcome, Pair, Penalty, PenaltyTerm,
+    Precision, Problem, Record, Scope, Side, Signal, Smooth, Span, SquaredL2, State, Training,
+    Units, Verdict,
 };
 use burn::tensor::Tensor;
 use ndarray::Array2;
@@ -70,7 +69,7 @@ fn criterion(held_out: bool) -> Arc<dyn Criterion> {
 }
 
 /// Weights of a scope for each tuned term, of sensible size.
-fn weights(problem: &Problem, bunch: &JointBunch, scope: Scope) -> Vec<Tensor<2>> {
+fn weights(problem: &Problem, bunch: &Bunch, scope: Scope) -> Vec<Tensor<2>> {
     let of = |rule: &Rule, rows: usize, salt: usize| {
         let tuned = rule.terms.iter().filter(|term| term.is_tuned()).enumerate();
         let [a, b] = scope.shape(rows, RANK);
@@ -84,89 +83,98 @@ fn weights(problem: &Problem, bunch: &JointBunch, scope: Scope) -> Vec<Tensor<2>
 
 #[test]
 fn every_mode_agrees_on_every_span_and_scope() {
-    let scopes = [Scope::Row, Scope::Shared, Scope::Component, Scope::Entry];
     let mut checked = 0;
     for beta in [2.0, 1.0, 0.0, 0.5] {
         for held_out in [false, true] {
-            for (scope, span) in scopes.into_iter().zip([
-                Span::Both,
-                Span::One(Side::H),
-                Span::Both,
-                Span::One(Side::W),
-            ]) {
-                let on = |side: Side, penalties: Vec<Arc<dyn Penalty>>| {
-                    let kept = if span.covers(side) {
-                        penalties
-                    } else {
-                        Vec::new()
-                    };
-                    rule(beta, kept)
-                };
-                let problem = problem(held_out);
-                let bunch = JointBunch::new(
-                    &problem,
-                    on(Side::W, vec![Arc::new(Smooth), Arc::new(L1)]),
-                    on(Side::H, vec![Arc::new(SquaredL2)]),
-                    criterion(held_out),
-                    span,
-                    3,
-                )
-                .unwrap();
-                let lambda = weights(&problem, &bunch, scope);
-                let report = check_joint(&bunch, &pair(&problem), &lambda, &MODES).unwrap();
-                report.assert_consistent();
-                for comparison in &report.comparisons {
-                    assert_eq!(
-                        comparison.verdict,
-                        Verdict::Pass,
-                        "{beta} {scope:?} {report}"
-                    );
+            for scope in SCOPES {
+                for span in [Span::Both, Span::One(Side::H), Span::One(Side::W)] {
+                    for coupled in [true, false] {
+                        let of_w: Vec<Arc<dyn Penalty>> = if coupled {
+                            vec![Arc::new(Smooth), Arc::new(L1)]
+                        } else {
+                            vec![Arc::new(SquaredL2), Arc::new(L1)]
+                        };
+                        let bunch = bunch(&problem(held_out), beta, span, of_w, held_out);
+                        check_all(
+                            &bunch,
+                            held_out,
+                            scope,
+                            &format!("{beta} {span:?} {coupled}"),
+                        );
+                        checked += 1;
+                    }
                 }
-                // The planted mistakes are found.
-                for control in &report.controls {
-                    assert_eq!(
-                        control.verdict,
-                        Verdict::Mismatch,
-                        "{beta} {scope:?} {report}"
-                    );
-                }
-                checked += 1;
             }
         }
     }
-    assert_eq!(checked, 32);
+    assert_eq!(checked, 4 * 2 * 4 * 3 * 2);
 }
 
-#[test]
-fn a_bunch_over_w_with_rows_is_the_papers() {
-    let problem = problem(false);
-    let Pair { w, h } = pair(&problem);
-    let lambda = tensor(&problem, &numbers(N, 1, 7));
-    let paper = Bunch::new(&problem, &h.clone().transpose(), Beta::KL, L1, 4).unwrap();
-    let joint = JointBunch::new(
-        &problem,
-        rule(1.0, vec![Arc::new(L1)]),
-        rule(1.0, vec![]),
-        Arc::new(Training),
-        Span::One(Side::W),
-        4,
-    )
-    .unwrap();
-    let pair = Pair { w: w.clone(), h };
-    for mode in [Mode::Reverse, Mode::Forward, Mode::Adjoint] {
-        let expected = paper.hypergradient(&w, &lambda, mode).unwrap();
-        let found = joint
-            .hypergradient(&pair, std::slice::from_ref(&lambda), mode)
-            .unwrap();
-        let values = |tensor: &Tensor<2>| -> Vec<f64> {
-            tensor.to_matrix().unwrap().iter().copied().collect()
+const SCOPES: [Scope; 4] = [Scope::Row, Scope::Shared, Scope::Component, Scope::Entry];
+
+/// Penalties on the factors that the span covers.
+fn bunch(
+    problem: &Problem,
+    beta: f64,
+    span: Span,
+    of_w: Vec<Arc<dyn Penalty>>,
+    held_out: bool,
+) -> Bunch {
+    let on = |side: Side, penalties: Vec<Arc<dyn Penalty>>| {
+        let kept = if span.covers(side) {
+            penalties
+        } else {
+            Vec::new()
         };
-        let difference =
-            relative_difference(&values(&found.gradients[0]), &values(&expected.gradient));
-        assert!(difference < 1e-12, "{mode} {difference}");
-        assert_eq!(found.outer_error, expected.outer_error);
+        rule(beta, kept)
+    };
+    let of_h: Vec<Arc<dyn Penalty>> = vec![Arc::new(SquaredL2)];
+    let (of_w, of_h) = (on(Side::W, of_w), on(Side::H, of_h));
+    Bunch::with_rules(problem, of_w, of_h, criterion(held_out), span, 3).unwrap()
+}
+
+/// Every comparison passes, and every planted mistake is found.
+fn check_all(bunch: &Bunch, held_out: bool, scope: Scope, what: &str) {
+    let problem = problem(held_out);
+    let lambda = weights(&problem, bunch, scope);
+    let report = check_bunch(bunch, &pair(&problem), &lambda, &MODES).unwrap();
+    report.assert_consistent();
+    for comparison in &report.comparisons {
+        assert_eq!(
+            comparison.verdict,
+            Verdict::Pass,
+            "{what} {scope:?} {report}"
+        );
     }
-    let refused = joint.hypergradient(&pair, std::slice::from_ref(&lambda), Mode::Implicit);
+    for control in &report.controls {
+        assert_eq!(
+            control.verdict,
+            Verdict::Mismatch,
+            "{what} {scope:?} {report}"
+        );
+    }
+}
+
+/// Weights of every scope, by the implicit mode and by long bunches.
+#[test]
+fn the_implicit_mode_knows_every_scope_of_one_factor() {
+    let problem = problem(false);
+    for (span, scope) in [Span::One(Side::W), Span::One(Side::H)]
+        .into_iter()
+        .flat_map(|span| SCOPES.map(|scope| (span, scope)))
+    {
+        let bunch = bunch(&problem, 1.0, span, vec![Arc::new(SquaredL2)], false);
+        let lambda = weights(&problem, &bunch, scope);
+        let pair = pair(&problem);
+        let implicit = bunch.hypergradient(&pair, &lambda, Mode::Implicit).unwrap();
+        let long = bunch.with_length(4000).unwrap();
+        let unrolled = long.hypergradient(&pair, &lambda, Mode::Adjoint).unwrap();
+        let (found, expected) = (&implicit.gradients[0], &unrolled.gradients[0]);
+        common::assert_close(&format!("{span:?} {scope:?}"), found, expected, 1e-8);
+    }
+    let bunch = bunch(&problem, 1.0, Span::Both, vec![Arc::new(SquaredL2)], false);
+    let lambda = weights(&problem, &bunch, Scope::Shared);
+    let refused = bunch.hypergradient(&pair(&problem), &lambda, Mode::Implicit);
     assert!(matches!(
         refused,
         Err(Error::ModeUnsupported {
@@ -345,16 +353,10 @@ fn what_cannot_be_is_refused_by_type() {
     let found = refusal(hierarchical, vec![tuned(Side::W, L1)]);
     assert!(matches!(found, Error::Conflict { .. }), "{found}");
     let implicit = config()
-        .with_scope(Scope::Shared)
+        .with_bunch_over(BunchOver::Both)
         .with_hypergradient(Mode::Implicit);
     let found = refusal(implicit, vec![tuned(Side::W, L1)]);
     assert!(matches!(found, Error::ModeUnsupported { .. }), "{found}");
-    let fused = config()
-        .with_scope(Scope::Shared)
-        .with_hypergradient(Mode::Forward)
-        .with_engine(altbi::EngineChoice::Fused);
-    let found = refusal(fused, vec![tuned(Side::W, L1)]);
-    assert!(matches!(found, Error::EngineUnsupported { .. }), "{found}");
     let given = config().with_scope(Scope::Component);
     let found = given
         .penalizing(Beta::KL, [tuned(Side::W, L1)])

@@ -1,0 +1,97 @@
+//! Sums to the shape of a weight, the weight at which a penalty matters, and the size of
+//! what a hypergradient is made of.
+
+use burn::tensor::Tensor;
+
+use super::{Bunch, Pair};
+use crate::factors::Side;
+use crate::hypergradient::Forward;
+use crate::numerics::{Precision, to_host};
+use crate::update::Rule;
+
+/// The sum of a matrix over the entries that a weight of this shape belongs to.
+pub(crate) fn summed_to(matrix: Tensor<2>, shape: [usize; 2]) -> Tensor<2> {
+    let mut sum = matrix;
+    for (dimension, size) in shape.into_iter().enumerate() {
+        if size == 1 {
+            sum = sum.sum_dim(dimension);
+        }
+    }
+    sum
+}
+
+impl Bunch {
+    /// For each tuned penalty the weight at which it pulls about as hard as the fit,
+    /// `ΣP / Σp⁺` over the entries that share a weight (for weights of entries: over
+    /// their component), in the shape of the weight; 1 where the penalty does not pull.
+    /// P is the denominator of the unpenalised update.
+    pub(crate) fn natural_scales(&self, pair: &Pair, shapes: &[[usize; 2]]) -> Vec<Tensor<2>> {
+        let (on_w, _) = self.tuned();
+        let (shapes_w, shapes_h) = shapes.split_at(on_w);
+        let mut scales = self.scales(&self.of_w, Side::W, pair, shapes_w);
+        scales.extend(self.scales(&self.of_h, Side::H, pair, shapes_h));
+        scales
+    }
+
+    fn scales(
+        &self,
+        rule: &Rule,
+        side: Side,
+        pair: &Pair,
+        shapes: &[[usize; 2]],
+    ) -> Vec<Tensor<2>> {
+        if shapes.is_empty() {
+            return Vec::new();
+        }
+        let (factor, other) = pair.seen_from(side);
+        let fit = self.data.fit_denominator(rule, side, factor, other);
+        let floor = Precision::of(factor).floor();
+        let one = Tensor::ones([1, 1], (&factor.device(), factor.dtype()));
+        let scales = rule.tuned().zip(shapes).map(|(term, shape)| {
+            let pull = term.split_with(factor, &one).positive;
+            // An entry that is zero would have no scale of its own.
+            let over = if shape[0] > 1 && shape[1] > 1 {
+                [1, shape[1]]
+            } else {
+                *shape
+            };
+            let sum = |matrix: Tensor<2>| summed_to(matrix.expand(factor.dims()), over);
+            let (fit, pull) = (sum(fit.clone()), sum(pull));
+            let none = pull.clone().lower_equal_elem(floor);
+            let scale = (fit / pull.mask_fill(none.clone(), 1.0)).mask_fill(none, 1.0);
+            scale.expand(*shape)
+        });
+        scales.collect()
+    }
+
+    /// How large the terms are whose sum is dE/dλ, largest row (the sum over rows, where
+    /// rows share a weight): where they cancel, as at a perfect fit, only rounding is left.
+    /// Without tangents: how large they are when every λ acts in full.
+    pub(crate) fn sensitivity(&self, pair: &Pair, lambda: &[Tensor<2>]) -> f64 {
+        let ones: Vec<Tensor<2>> = lambda.iter().map(Tensor::ones_like).collect();
+        let Ok((end, moved)) = Forward::default().tangent(self, pair, lambda, &ones) else {
+            let largest = lambda.iter().flat_map(to_host);
+            let largest = largest.fold(f64::MIN_POSITIVE, f64::max);
+            let end = self.run(pair, lambda);
+            return to_host(&self.error_terms(&end)).iter().sum::<f64>() / largest;
+        };
+        let terms = self.data.slope_terms(&self.of_w, &end);
+        let of_w = terms.clone().matmul(end.h) * moved.w.abs();
+        let of_h = terms.transpose().matmul(end.w) * moved.h.abs();
+        let rows = [of_w, of_h]
+            .into_iter()
+            .flat_map(|terms| to_host(&terms.sum_dim(1)));
+        if lambda.iter().any(|weight| weight.dims()[0] == 1) {
+            rows.sum()
+        } else {
+            rows.fold(0.0, f64::max)
+        }
+    }
+
+    /// How large the terms are that E sums, row by row: n×1.
+    pub(crate) fn error_terms(&self, pair: &Pair) -> Tensor<2> {
+        let y = self.of_w.reconstruct(&pair.w, &pair.h.clone().transpose());
+        let terms = self.data.slope_terms(&self.of_w, pair) * y;
+        terms.sum_dim(1) + self.outer_errors(pair)
+    }
+}

@@ -1,0 +1,149 @@
+//! What an engine is to compute, and the engines that can.
+
+use std::sync::Arc;
+
+use ndarray::{Array2, Axis};
+
+use super::taped::Taped;
+use super::{Engine, FusedEngine, Plan};
+use crate::bunch::{Bunch, Data, Span};
+use crate::criterion::Criterion;
+use crate::error::{Error, Result};
+use crate::factors::Side;
+use crate::hypergradient::Mode;
+use crate::lambda::{Layout, Scope, Units};
+use crate::numerics::Precision;
+use crate::problem::Problem;
+use crate::update::Rule;
+
+/// The parts of an iteration, apart from the data.
+#[derive(Debug, Clone)]
+pub(crate) struct Setup {
+    /// The update of W.
+    pub(crate) of_w: Rule,
+    /// The update of Hᵀ.
+    pub(crate) of_h: Rule,
+    pub(crate) criterion: Arc<dyn Criterion>,
+    /// The factors that a bunch updates.
+    pub(crate) span: Span,
+    /// T.
+    pub(crate) length: usize,
+    /// How the one column of weights is to be read.
+    pub(crate) layout: Layout,
+    pub(crate) units: Units,
+    pub(crate) mode: Mode,
+    /// Whether λ is tuned, and hypergradients are wanted.
+    pub(crate) tuned: bool,
+    pub(crate) rank: usize,
+    pub(crate) threads: usize,
+}
+
+impl Setup {
+    /// The fastest engine: the paper's own loops where they know every part, otherwise the
+    /// fused data term.
+    ///
+    /// # Errors
+    /// [`Error::EngineUnsupported`] with what cannot be fused.
+    pub(crate) fn fused(&self, problem: &Problem) -> Result<Box<dyn Engine + Send>> {
+        if let Some(engine) = self.loops(problem) {
+            return Ok(engine);
+        }
+        if self.tuned && self.mode == Mode::FiniteDifferences {
+            return Err(Error::EngineUnsupported {
+                reason: format!("hypergradients by {}", self.mode),
+            });
+        }
+        let data = Data::fused(
+            problem,
+            self.of_w.divergence.as_ref(),
+            self.criterion.as_ref(),
+        )?;
+        Ok(Box::new(self.taped(problem, data)?))
+    }
+
+    /// The reference: tensors as large as X, any divergence, any device.
+    pub(crate) fn reference(&self, problem: &Problem) -> Result<Taped> {
+        self.taped(problem, Data::tensors(problem))
+    }
+
+    fn taped(&self, problem: &Problem, data: Data) -> Result<Taped> {
+        let (rules, criterion) = (
+            [self.of_w.clone(), self.of_h.clone()],
+            self.criterion.clone(),
+        );
+        let bunch = Bunch::with_data(problem, rules, criterion, self.span, self.length, data)?;
+        Ok(Taped::new(
+            bunch,
+            self.layout.clone(),
+            self.units,
+            self.mode,
+        ))
+    }
+
+    /// The loops of the paper's bunch, which hold a block of rows in the cache for all T
+    /// updates: W alone, one λ for each row, penalties that they know.
+    fn loops(&self, problem: &Problem) -> Option<Box<dyn Engine + Send>> {
+        let papers_lambda = match self.layout.groups.as_slice() {
+            [group] => group.scope == Scope::Row && self.units == Units::Absolute,
+            _ => false,
+        };
+        // Weights would take two more arrays as large as X; plain updates do without.
+        let weighted = problem.mask().is_some() && !self.tuned;
+        let known = self.span == Span::One(Side::W)
+            && !weighted
+            && self.of_h.terms.is_empty()
+            && (!self.tuned || self.mode == Mode::Reverse)
+            && (papers_lambda || self.of_w.tuned().next().is_none())
+            && self.criterion.is_divergence();
+        if !known {
+            return None;
+        }
+        let plans = [Plan::of(&self.of_w).ok()?, Plan::of(&self.of_h).ok()?];
+        let over = self.criterion.entries();
+        let (rank, length, threads) = (self.rank, self.length, self.threads);
+        Some(match problem.precision() {
+            Precision::F64 => Box::new(FusedEngine::<f64>::new(
+                problem, plans, over, rank, length, threads,
+            )),
+            Precision::F32 => Box::new(FusedEngine::<f32>::new(
+                problem, plans, over, rank, length, threads,
+            )),
+        })
+    }
+
+    /// The same on some rows and columns of a problem.
+    pub(super) fn selected(&self, part: &Problem, rows: &[usize], columns: &[usize]) -> Self {
+        let mut layout = self.layout.clone();
+        for group in &mut layout.groups {
+            let lines = match group.side {
+                Side::W => rows.len(),
+                Side::H => columns.len(),
+            };
+            group.shape = group.scope.shape(lines, self.rank);
+        }
+        Self {
+            of_w: self.of_w.selected(part, rows),
+            of_h: self.of_h.selected(part, columns),
+            layout,
+            ..self.clone()
+        }
+    }
+
+    /// The weights of some rows and columns.
+    pub(super) fn weights_of(
+        &self,
+        lambda: &Array2<f64>,
+        rows: &[usize],
+        columns: &[usize],
+        of: &Layout,
+    ) -> Array2<f64> {
+        let groups = self.layout.groups.iter().zip(self.layout.split(lambda));
+        let parts = groups.map(|(group, weights)| match (group.scope, group.side) {
+            (Scope::Row | Scope::Entry, Side::W) => weights.select(Axis(0), rows),
+            (Scope::Row | Scope::Entry, Side::H) => weights.select(Axis(0), columns),
+            _ => weights,
+        });
+        let parts: Vec<Array2<f64>> = parts.collect();
+        of.join(&parts)
+    }
+}

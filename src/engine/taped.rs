@@ -1,0 +1,186 @@
+//! The general engine: any bunch, on Burn's tensors or on a fused data term.
+
+use burn::tensor::Tensor;
+use ndarray::Array2;
+
+use super::{Engine, Errors};
+use crate::bunch::{Bunch, Data, Pair, Span};
+use crate::criterion::{Criterion, Entries};
+use crate::error::Result;
+use crate::factors::{Factors, Side};
+use crate::hypergradient::Mode;
+use crate::lambda::{Layout, Units};
+use crate::numerics::to_host;
+use crate::problem::{Problem, ToMatrix};
+
+/// A bunch, and how the one column of weights is to be read.
+#[derive(Debug)]
+pub(crate) struct Taped {
+    pub(super) bunch: Bunch,
+    layout: Layout,
+    units: Units,
+    mode: Mode,
+    /// Whether D is computed after a bunch.
+    divergence: bool,
+    /// The natural scales of the last bunch, where units are relative.
+    scales: Option<Vec<Array2<f64>>>,
+}
+
+impl Taped {
+    pub(super) fn new(bunch: Bunch, layout: Layout, units: Units, mode: Mode) -> Self {
+        Self {
+            bunch,
+            layout,
+            units,
+            mode,
+            divergence: true,
+            scales: None,
+        }
+    }
+
+    /// What one unit of each weight is, here and now.
+    fn scales_at(&self, pair: &Pair) -> Option<Vec<Array2<f64>>> {
+        let (_, tuned) = self.bunch.tuned();
+        (self.units == Units::Relative && tuned > 0).then(|| {
+            let shapes = self.layout.groups.iter().map(|group| group.shape);
+            let shapes: Vec<[usize; 2]> = shapes.collect();
+            let scales = self.bunch.natural_scales(pair, &shapes);
+            scales.iter().map(host).collect()
+        })
+    }
+
+    /// The weights of each tuned penalty in absolute units. (Methods that are defined by
+    /// λ = 0 have none, although their column has room for them.)
+    fn weights(&self, problem: &Problem, lambda: &Array2<f64>) -> Vec<Tensor<2>> {
+        let (_, tuned) = self.bunch.tuned();
+        let mut parts = self.layout.split(lambda);
+        parts.truncate(tuned);
+        for (part, scale) in parts.iter_mut().zip(self.scales.iter().flatten()) {
+            *part *= scale;
+        }
+        parts.iter().map(|part| problem.state(part)).collect()
+    }
+
+    /// E, D, and D of each row.
+    fn errors_at(&self, pair: &Pair) -> (Errors, Vec<f64>) {
+        let bunch = &self.bunch;
+        let divergences = to_host(&bunch.data.divergences(&bunch.of_w, Side::W, pair));
+        let divergence = divergences.iter().sum();
+        let outer_error = if counts_training(bunch.criterion.as_ref()) {
+            divergence
+        } else {
+            bunch.outer_error(pair)
+        };
+        let errors = Errors {
+            outer_error,
+            divergence,
+        };
+        (errors, divergences)
+    }
+
+    /// The size of what the hypergradient of a bunch is made of.
+    pub(super) fn sensitivity(
+        &mut self,
+        problem: &Problem,
+        factors: &Factors,
+        lambda: &Array2<f64>,
+    ) -> f64 {
+        let pair = Pair::of(problem, factors);
+        self.scales = self.scales_at(&pair);
+        let size = self
+            .bunch
+            .sensitivity(&pair, &self.weights(problem, lambda));
+        let scales = self.scales.iter().flatten().flatten();
+        size * scales.copied().reduce(f64::max).unwrap_or(1.0)
+    }
+}
+
+impl Engine for Taped {
+    fn leave_divergence_out(&mut self) {
+        self.divergence = counts_training(self.bunch.criterion.as_ref());
+    }
+
+    fn data(&self) -> Option<&Data> {
+        Some(&self.bunch.data)
+    }
+
+    fn update_other(&mut self, problem: &Problem, factors: &mut Factors) {
+        let Span::One(side) = self.bunch.span else {
+            return;
+        };
+        let pair = Pair::of(problem, factors);
+        let other = side.other();
+        // Its penalties, if it has any, have fixed weights.
+        let rule = match other {
+            Side::W => &self.bunch.of_w,
+            Side::H => &self.bunch.of_h,
+        };
+        let (factor, fixed) = pair.seen_from(other);
+        let updated = self.bunch.data.update(rule, other, factor, fixed);
+        match other {
+            Side::W => factors.w = host(&updated),
+            Side::H => factors.h = host(&updated.transpose()),
+        }
+    }
+
+    fn bunch(
+        &mut self,
+        problem: &Problem,
+        factors: &mut Factors,
+        lambda: &Array2<f64>,
+        gradient: Option<&mut Array2<f64>>,
+    ) -> Result<Errors> {
+        let pair = Pair::of(problem, factors);
+        self.scales = self.scales_at(&pair);
+        let weights = self.weights(problem, lambda);
+        let pair = match gradient {
+            Some(slot) => {
+                let end = self.bunch.hypergradient(&pair, &weights, self.mode)?;
+                let mut gradients: Vec<Array2<f64>> = end.gradients.iter().map(host).collect();
+                // dE/du = c dE/dλ for λ = c u; c does not move during a bunch.
+                for (part, scale) in gradients.iter_mut().zip(self.scales.iter().flatten()) {
+                    *part *= scale;
+                }
+                *slot = self.layout.join(&gradients);
+                end.pair
+            }
+            None => self.bunch.run(&pair, &weights),
+        };
+        let errors = if self.divergence {
+            self.errors_at(&pair).0
+        } else {
+            Errors {
+                outer_error: self.bunch.outer_error(&pair),
+                divergence: f64::NAN,
+            }
+        };
+        // (A factor that the bunch leaves alone is not read back.)
+        if self.bunch.span.covers(Side::W) {
+            factors.w = host(&pair.w);
+        }
+        if self.bunch.span.covers(Side::H) {
+            factors.h = host(&pair.h.transpose());
+        }
+        Ok(errors)
+    }
+
+    fn errors(&mut self, problem: &Problem, factors: &Factors) -> (Errors, Vec<f64>) {
+        let pair = Pair::of(problem, factors);
+        self.scales = self.scales_at(&pair);
+        self.errors_at(&pair)
+    }
+
+    fn penalty(&self, problem: &Problem, factors: &Factors, lambda: &Array2<f64>) -> f64 {
+        let pair = Pair::of(problem, factors);
+        self.bunch.penalty(&pair, &self.weights(problem, lambda))
+    }
+}
+
+fn host(tensor: &Tensor<2>) -> Array2<f64> {
+    tensor.to_matrix().expect("a tensor fills its shape")
+}
+
+/// Whether E is D.
+fn counts_training(criterion: &dyn Criterion) -> bool {
+    criterion.is_divergence() && criterion.entries() == Entries::Training
+}
