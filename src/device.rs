@@ -1,5 +1,7 @@
 //! Where tensors live: the one place that names a Burn backend.
 
+use std::str::FromStr;
+
 use burn::tensor::{Tensor, TensorData};
 
 use crate::error::{Error, Result};
@@ -31,16 +33,13 @@ impl From<burn::tensor::Device> for Device {
     }
 }
 
-/// The names that [`Device::by_name`] knows.
-pub const NAMES: &str = "ndarray, flex";
+impl FromStr for Device {
+    type Err = Error;
 
-impl Device {
-    /// A device by its name on the command line.
-    ///
     /// # Errors
     /// [`Error::UnknownName`], and [`Error::NotBuilt`] for `flex` in a build
     /// without that feature.
-    pub fn by_name(name: &str) -> Result<Self> {
+    fn from_str(name: &str) -> Result<Self> {
         match name {
             "ndarray" => Ok(Self::default()),
             #[cfg(feature = "flex")]
@@ -53,11 +52,13 @@ impl Device {
             _ => Err(Error::UnknownName {
                 kind: "device",
                 name: name.into(),
-                known: NAMES,
+                known: "ndarray, flex",
             }),
         }
     }
+}
 
+impl Device {
     /// Whether its tensors lie in this process's memory, where a data term can read them.
     pub(crate) fn is_host(&self) -> bool {
         self.0 == Self::default().0

@@ -20,7 +20,7 @@
 //! | [`metrics`] | relative error, sparsity, SIR; means, quartiles, paired tests |
 //! | [`experiment`] | dataset × method × start → records: the paper's evaluation |
 //! | [`data`], [`report`], [`plot`] | files in; run folders, pages and pictures out |
-//! | [`numerics`], [`split`], [`device`], [`error`] | the ground floor |
+//! | [`numerics`], [`split`], [`words`], [`device`], [`error`] | the ground floor |
 
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
@@ -50,6 +50,7 @@ pub mod split;
 pub mod term;
 pub mod tuner;
 pub mod update;
+pub mod words;
 
 pub use bunch::{Bunch, Pair, Span};
 pub use check::{CheckReport, Verdict, check};

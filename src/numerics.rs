@@ -20,6 +20,8 @@ use burn::tensor::{Bool, DType, Tensor};
 use ndarray::ArrayView1;
 use serde::{Deserialize, Serialize};
 
+use crate::words::words;
+
 /// The floating-point type that tensors are made of.
 ///
 /// | precision | floor | use |
@@ -37,6 +39,8 @@ pub enum Precision {
     /// 32-bit floats.
     F32,
 }
+
+words!(Precision, "floating-point type" { F64 = "f64", F32 = "f32" });
 
 impl Precision {
     /// Burn's name of the type. Always passed when a tensor is made: Burn's own

@@ -179,7 +179,7 @@ fn machine<const PRODUCTS: bool>() -> f64 {
 }
 
 fn reverse(case: &Case, length: usize, device: &str) -> Result<f64, Error> {
-    let problem = case.problem.clone().on(Device::by_name(device)?);
+    let problem = case.problem.clone().on(device.parse::<Device>()?);
     let pair = Pair::new(&problem, &case.factors.w, &case.factors.h)?;
     let lambda = [problem.tensor("λ", &case.lambda, case.lambda.dim().into())?];
     let bunch = Bunch::new(&problem, Beta::KL, L1, length)?;

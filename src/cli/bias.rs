@@ -8,17 +8,14 @@ use altbi::data::{Source, Table, demo};
 use altbi::report::BiasRecords;
 use altbi::update::Rule;
 use altbi::{
-    AltBiConfig, Beta, Divergence, Error, Exponent, Method, PenaltyTerm, Precision, Problem,
-    Result, penalty,
+    AltBiConfig, Beta, Divergence, Error, Exponent, Method, Normalization, PenaltyTerm, Precision,
+    Problem, Result, penalty,
 };
 use clap::Args;
 use serde::Serialize;
 
 use super::Ending;
-use super::arguments::{
-    CriterionArguments, ExponentName, LambdaArgument, NormalizationName, divergence_name,
-    penalty_name, read_lambda,
-};
+use super::arguments::{CriterionArguments, LambdaArgument, penalty_name, read_lambda, words};
 use super::data::DataArguments;
 use super::output::{json, new_folder, say};
 use super::progress::{Progress, Watch};
@@ -39,14 +36,14 @@ pub struct BiasArguments {
     #[arg(long)]
     rank: Option<usize>,
     /// kl, frobenius, is, or beta:<number>
-    #[arg(long, default_value = "kl", value_parser = divergence_name)]
+    #[arg(long, default_value = "kl")]
     divergence: Beta,
     /// l1, l2, group, l21, hoyer, smooth, or none
     #[arg(long, default_value = "l1", value_parser = penalty_name)]
     penalty: String,
     /// Exponent of the updates
-    #[arg(long, default_value = "one")]
-    exponent: ExponentName,
+    #[arg(long, default_value = "one", value_parser = words::<Exponent>())]
+    exponent: Exponent,
     /// λ: auto (that of a run's start), a number for every row, or a file with one per row
     #[arg(long, default_value = "auto", allow_negative_numbers = true)]
     lambda: LambdaArgument,
@@ -57,8 +54,8 @@ pub struct BiasArguments {
     #[arg(long, value_name = "N", default_value_t = 50)]
     warm_up: usize,
     /// Rescale inside the loop, as in fit
-    #[arg(long, default_value = "none")]
-    normalize: NormalizationName,
+    #[arg(long, default_value = "none", value_parser = words::<Normalization>())]
+    normalize: Normalization,
     #[command(flatten)]
     criterion: CriterionArguments,
     /// Seed of the random start
@@ -130,12 +127,12 @@ impl BiasArguments {
 
     /// Warms up with λ fixed, then compares.
     fn compare(&self, problem: &Problem, rank: usize, progress: &Progress) -> Result<Bias> {
-        let precision: Precision = self.table.dtype.into();
+        let precision: Precision = self.table.dtype;
         let mut config = AltBiConfig::new(rank)
             .with_method(Method::Frozen)
             .with_bunch(self.bunch)
-            .with_exponent(self.exponent.into())
-            .with_normalize(self.normalize.into())
+            .with_exponent(self.exponent)
+            .with_normalize(self.normalize)
             .with_max_iterations(self.warm_up)
             .with_seed(self.seed)
             .with_precision(precision);
@@ -155,7 +152,7 @@ impl BiasArguments {
         progress.begin("hypergradients at T = 1, 2, 4, … and ∞");
         let term = PenaltyTerm::tuned(penalty()?);
         let mut rule = Rule::new(Arc::new(self.divergence), vec![term]);
-        if Exponent::from(self.exponent) == Exponent::Monotone {
+        if self.exponent == Exponent::Monotone {
             rule = rule.monotone()?;
         }
         let criterion = self.criterion.outer_error();
@@ -170,7 +167,7 @@ impl BiasArguments {
              T = {} and fixed λ.",
             self.divergence.name(),
             self.penalty,
-            self.criterion.text(),
+            self.criterion.criterion,
             self.warm_up,
             self.bunch
         )

@@ -8,7 +8,7 @@ use std::ffi::OsString;
 use std::path::Path;
 
 use altbi::{Error, Result};
-use clap::{ArgAction, Args, Command, FromArgMatches};
+use clap::{ArgAction, ArgMatches, Args, Command, FromArgMatches};
 
 use super::fit::FitArguments;
 
@@ -83,27 +83,62 @@ pub fn parse(text: &str, path: &Path, typed: &[OsString]) -> Result<FitArguments
         flags.extend(["--".into(), data]);
     }
     let command = command.no_binary_name(true).args_override_self(true);
-    let read = |flags: &[OsString]| {
-        let matches = command.clone().try_get_matches_from(flags);
-        matches
-            .and_then(|matches| FitArguments::from_arg_matches(&matches))
-            .map_err(|error| wrong(one_line(&error.to_string())))
+    let read = |command: &Command| {
+        let matches = command.clone().try_get_matches_from(&flags);
+        let parsed = matches.and_then(|matches| {
+            let mut arguments = FitArguments::from_arg_matches(&matches)?;
+            arguments.settings = settings(command, &matches);
+            Ok(arguments)
+        });
+        parsed.map_err(|error| wrong(one_line(&error.to_string())))
     };
-    let arguments = read(&flags)?;
-    let of_preset = arguments.preset.flags(&arguments);
-    if of_preset.is_empty() {
-        return Ok(arguments);
-    }
+    let arguments = read(&command)?;
     // A preset lies under everything that is said.
-    let mut all: Vec<OsString> = of_preset.into_iter().map(Into::into).collect();
-    all.extend(flags);
-    let arguments = read(&all)?;
+    let mut over_preset = command.clone();
+    for (flag, value) in arguments.preset.overlay(&arguments) {
+        over_preset = over_preset.mut_arg(flag.replace('-', "_"), |argument| {
+            argument.default_value(value)
+        });
+    }
+    let arguments = read(&over_preset)?;
     arguments.preset.check(&arguments)?;
     Ok(arguments)
 }
 
+/// Flags that say how a run is carried out or shown, and not what it computes.
+const NO_SETTINGS: [&str; 6] = ["config", "out", "force", "quiet", "json", "help"];
+
+/// Every setting under the name of its flag, as it was typed, by default or by preset.
+fn settings(command: &Command, matches: &ArgMatches) -> toml::Table {
+    let mut table = toml::Table::new();
+    for argument in command.get_arguments() {
+        let Some(flag) = argument.get_long() else {
+            continue;
+        };
+        if NO_SETTINGS.contains(&flag) {
+            continue;
+        }
+        let values = matches.get_raw(argument.get_id().as_str());
+        if let Some(text) = values.and_then(Iterator::last) {
+            table.insert(flag.into(), setting(&text.to_string_lossy()));
+        }
+    }
+    table
+}
+
+/// A value as TOML has it: a number where it is one, otherwise text. (TOML's integers end at
+/// 2⁶³; a larger one stays text.)
+pub fn setting(text: &str) -> toml::Value {
+    let digits = text.bytes().all(|byte| byte.is_ascii_digit());
+    match (text.parse::<i64>(), text.parse::<f64>()) {
+        (Ok(integer), _) => integer.into(),
+        (_, Ok(number)) if !digits => number.into(),
+        _ => text.into(),
+    }
+}
+
 /// The flags that were typed, over their preset.
-pub fn with_preset(typed: &[OsString]) -> Result<FitArguments> {
+pub fn typed_arguments(typed: &[OsString]) -> Result<FitArguments> {
     parse("", Path::new("the command line"), typed)
 }
 

@@ -5,15 +5,15 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use altbi::data::{
-    Decimal, Encoding, Reading, Separator, Source, Table, TableOptions, fingerprint,
+    Decimal, Detect, Encoding, Reading, Separator, Source, Table, TableOptions, fingerprint,
     text_fingerprint,
 };
 use altbi::device::Device;
-use altbi::{Error, Problem, Result};
+use altbi::{Error, Precision, Problem, Result};
 use clap::{Args, ValueEnum};
 use ndarray::Array2;
 
-use super::arguments::{DetectName, PrecisionName, device_name};
+use super::arguments::{device_name, words};
 use super::output::complain;
 
 /// How the data is read, and in which precision it is worked on.
@@ -28,11 +28,11 @@ pub struct DataArguments {
     #[arg(long, default_value = "error")]
     pub missing: Missing,
     /// Whether the first row of a table names its columns
-    #[arg(long, default_value = "auto")]
-    pub header: DetectName,
+    #[arg(long, default_value = "auto", value_parser = words::<Detect>())]
+    pub header: Detect,
     /// Whether the first column of a table names its rows
-    #[arg(long, default_value = "auto")]
-    pub labels: DetectName,
+    #[arg(long, default_value = "auto", value_parser = words::<Detect>())]
+    pub labels: Detect,
     /// What separates the fields of a table: auto, comma, semicolon, or tab
     #[arg(long, default_value = "auto")]
     pub separator: OrAuto<Separator>,
@@ -44,8 +44,8 @@ pub struct DataArguments {
     #[arg(long, default_value = "auto")]
     pub encoding: OrAuto<Encoding>,
     /// Floating-point type
-    #[arg(long, default_value = "f64")]
-    pub dtype: PrecisionName,
+    #[arg(long, default_value = "f64", value_parser = words::<Precision>())]
+    pub dtype: Precision,
     /// Where tensors live: ndarray, or flex in a build with that feature
     #[arg(long, default_value = "ndarray", value_parser = device_name)]
     pub device: String,
@@ -145,8 +145,8 @@ impl DataArguments {
 
     fn options(&self) -> TableOptions {
         TableOptions {
-            header: self.header.into(),
-            labels: self.labels.into(),
+            header: self.header,
+            labels: self.labels,
             separator: self.separator.0,
             decimal: self.decimal.0,
             encoding: self.encoding.0,
@@ -156,10 +156,10 @@ impl DataArguments {
 
     /// The settings of `config.toml`, with what was seen in place of "auto".
     pub fn settings(&self, reading: Option<&Reading>) -> [(&'static str, String); 5] {
-        let detected = |said: DetectName, seen: Option<bool>| match seen {
+        let detected = |said: Detect, seen: Option<bool>| match seen {
             Some(true) => "yes".into(),
             Some(false) => "no".into(),
-            None => super::arguments::word(&said),
+            None => said.to_string(),
         };
         let separator = reading.map(|reading| reading.separator);
         let decimal = reading.map(|reading| reading.decimal);
@@ -191,8 +191,8 @@ impl Data {
     /// The checked problem of the table, with its weights; the table keeps its labels.
     pub fn problem(&mut self, arguments: &DataArguments) -> Result<Problem> {
         let values = std::mem::take(&mut self.table.values);
-        let problem = Problem::owning(values, self.weights.take(), arguments.dtype.into())?;
-        Ok(problem.on(Device::by_name(&arguments.device)?))
+        let problem = Problem::owning(values, self.weights.take(), arguments.dtype)?;
+        Ok(problem.on(arguments.device.parse::<Device>()?))
     }
 
     /// What tells this data, weights included, from any other.

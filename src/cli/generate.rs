@@ -8,7 +8,7 @@ use altbi::{Error, Factors, Result};
 use clap::Args;
 
 use super::Ending;
-use super::arguments::{BenchmarkWord, word};
+use super::arguments::words;
 use super::output::{new_folder, say};
 
 /// Arguments of `generate`.
@@ -20,7 +20,8 @@ The folder holds X.npy and the factors it was made of, W.npy and H.npy.")]
 pub struct GenerateArguments {
     /// a: clipped normal W; b: clipped sinusoids; c: spectra; d: hyperspectral image;
     /// poisson: counts of a
-    benchmark: BenchmarkWord,
+    #[arg(value_parser = words::<BenchmarkName>())]
+    benchmark: BenchmarkName,
     /// A folder with the data that the paper's authors published (.mat): c and d are
     /// made of their signals
     #[arg(long, value_name = "DIR")]
@@ -36,14 +37,14 @@ pub struct GenerateArguments {
 /// Writes the data.
 pub fn generate(arguments: &GenerateArguments) -> Result<Ending> {
     let seed = arguments.seed;
-    let folder = arguments.out.clone().unwrap_or_else(|| {
-        let name = word(&arguments.benchmark);
-        format!("benchmark-{name}").into()
-    });
+    let folder = arguments
+        .out
+        .clone()
+        .unwrap_or_else(|| format!("benchmark-{}", arguments.benchmark).into());
     if folder.symlink_metadata().is_ok() {
         return Err(Error::FolderExists { path: folder });
     }
-    let benchmark = BenchmarkName::from(arguments.benchmark);
+    let benchmark = arguments.benchmark;
     let published = arguments.data.as_deref();
     if published.is_some() && !matches!(benchmark, BenchmarkName::C | BenchmarkName::D) {
         return Err(Error::Conflict {

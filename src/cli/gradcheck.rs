@@ -8,7 +8,7 @@ use altbi::data::{Source, write_npy};
 use altbi::device::Device;
 use altbi::update::Rule;
 use altbi::{
-    Beta, Bunch, Divergence, Error, Exponent, GivenFactors, Mode, Precision, Problem, Result,
+    Beta, Bunch, BunchOver, Divergence, Error, Exponent, GivenFactors, Mode, Problem, Result,
     Scope, Side, Span, ToMatrix, Verdict, penalty,
 };
 use clap::Args;
@@ -17,8 +17,7 @@ use serde::Serialize;
 
 use super::Ending;
 use super::arguments::{
-    BunchOverName, CriterionArgument, CriterionArguments, ExponentName, LambdaArgument, ModeName,
-    divergence_name, read_lambda, read_optional,
+    CriterionArgument, CriterionArguments, LambdaArgument, read_lambda, read_optional, words,
 };
 use super::data::DataArguments;
 use super::output::{check_new_file, json, say};
@@ -39,7 +38,7 @@ pub struct GradcheckArguments {
     /// The matrix X, as for fit; without it, the built-in cases are checked
     data: Option<String>,
     /// kl, frobenius, is, or beta:<number> [default: kl; all of the built-in cases]
-    #[arg(long, value_parser = divergence_name)]
+    #[arg(long)]
     divergence: Option<Beta>,
     /// l1, l2, group, l21, hoyer, smooth, or none; with DATA also sums such as smooth+l1
     /// [default: l1; all of the built-in cases]
@@ -52,12 +51,12 @@ pub struct GradcheckArguments {
     #[arg(long, value_name = "PENALTY", value_parser = penalty_names)]
     penalty_h: Option<String>,
     /// What each λ belongs to: row, shared, component, or entry
-    #[arg(long, value_name = "SCOPE", default_value = "row", value_parser = Scope::by_name)]
+    #[arg(long, value_name = "SCOPE", default_value = "row")]
     lambda_scope: Scope,
     /// Whether the bunch updates the penalised factor only or both in turn [default: one;
     /// both with --penalize both]
-    #[arg(long)]
-    bunch_over: Option<BunchOverName>,
+    #[arg(long, value_parser = words::<BunchOver>())]
+    bunch_over: Option<BunchOver>,
     /// Updates in the bunch, T [default: 4; 1, 2, 4 and 8 of the built-in cases]
     #[arg(long, value_name = "T")]
     bunch: Option<usize>,
@@ -65,8 +64,8 @@ pub struct GradcheckArguments {
     #[arg(long, requires = "data")]
     rank: Option<usize>,
     /// Exponent of the updates
-    #[arg(long, requires = "data")]
-    exponent: Option<ExponentName>,
+    #[arg(long, requires = "data", value_parser = words::<Exponent>())]
+    exponent: Option<Exponent>,
     /// Seed of what is drawn
     #[arg(long, requires = "data")]
     seed: Option<u64>,
@@ -80,8 +79,8 @@ pub struct GradcheckArguments {
     #[arg(long, requires = "data", allow_negative_numbers = true)]
     lambda: Option<LambdaArgument>,
     /// Whose hypergradient is printed and written [default: reverse]
-    #[arg(long, requires = "data")]
-    mode: Option<ModeName>,
+    #[arg(long, requires = "data", value_parser = words::<Mode>())]
+    mode: Option<Mode>,
     /// Write the hypergradient to this .npy file, a column
     #[arg(long, value_name = "FILE", requires = "data")]
     out: Option<PathBuf>,
@@ -144,7 +143,7 @@ impl GradcheckArguments {
             || self.penalty_h.is_some()
             || self.penalty.as_ref().is_some_and(|name| name.contains('+'))
             || self.lambda_scope != Scope::Row
-            || self.bunch_over == Some(BunchOverName::Both)
+            || self.bunch_over == Some(BunchOver::Both)
     }
 
     /// The whole matrix, one line per divergence and penalty.
@@ -170,8 +169,8 @@ impl GradcheckArguments {
                 reason: "entries are held out of data; give DATA too",
             });
         }
-        let precision: Precision = self.table.dtype.into();
-        let device = Device::by_name(&self.table.device)?;
+        let precision = self.table.dtype;
+        let device = self.table.device.parse::<Device>()?;
         let progress = Progress::new(self.json);
         let wanted: Vec<Case> = cases()
             .into_iter()
@@ -218,7 +217,7 @@ impl GradcheckArguments {
         let problem = self.criterion.hold_out(problem)?;
         let bunch = self.bunch(&problem)?;
         let draw = self.draw(&problem, &bunch)?;
-        let mode = self.mode.map_or(Mode::Reverse, Mode::from);
+        let mode = self.mode.unwrap_or(Mode::Reverse);
         let result = bunch.hypergradient(&draw.pair, &draw.lambda, mode)?;
         let report = check_bunch(&bunch, &draw.pair, &draw.lambda, &MODES)?;
         let parts = result.gradients.iter().map(ToMatrix::to_matrix);
@@ -250,13 +249,13 @@ impl GradcheckArguments {
                 Side::H => of_h.terms.push(term),
             }
         }
-        if self.exponent.map(Exponent::from) == Some(Exponent::Monotone) {
+        if self.exponent == Some(Exponent::Monotone) {
             (of_w, of_h) = (of_w.monotone()?, of_h.monotone()?);
         }
         let span = match (tuning.over(), self.penalize) {
-            (BunchOverName::Both, _) => Span::Both,
-            (BunchOverName::One, Penalize::H) => Span::One(Side::H),
-            (BunchOverName::One, _) => Span::One(Side::W),
+            (BunchOver::Both, _) => Span::Both,
+            (BunchOver::One, Penalize::H) => Span::One(Side::H),
+            (BunchOver::One, _) => Span::One(Side::W),
         };
         let (criterion, length) = (self.criterion.outer_error(), self.length());
         Bunch::with_rules(problem, of_w, of_h, criterion, span, length)

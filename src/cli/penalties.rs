@@ -1,9 +1,9 @@
 //! Flags that say what is asked of the factors, and what each λ belongs to.
 
-use altbi::{Error, PenaltyTerm, Result, Scope, Side, penalty};
+use altbi::{BunchOver, Error, PenaltyTerm, Result, Scope, Side, penalty};
 use clap::{Args, ValueEnum};
 
-use super::arguments::BunchOverName;
+use super::arguments::words;
 
 /// Checks the names of a sum of penalties, such as smooth+l1.
 pub fn penalty_names(names: &str) -> Result<String> {
@@ -35,12 +35,12 @@ pub struct TuningArguments {
     pub penalties: PenaltyArguments,
     /// What each λ belongs to: row (a row of W, a column of H), shared, component, entry, or
     /// hierarchical:<τ> (component, held together)
-    #[arg(long, value_name = "SCOPE", default_value = "row", value_parser = Scope::by_name)]
+    #[arg(long, value_name = "SCOPE", default_value = "row")]
     pub lambda_scope: Scope,
     /// Whether a bunch updates the penalised factor only or both in turn [default: one;
     /// both with --penalize both]
-    #[arg(long)]
-    pub bunch_over: Option<BunchOverName>,
+    #[arg(long, value_parser = words::<BunchOver>())]
+    pub bunch_over: Option<BunchOver>,
 }
 
 /// `--penalize`.
@@ -56,10 +56,10 @@ pub enum Penalize {
 
 impl TuningArguments {
     /// The factors that a bunch updates.
-    pub fn over(&self) -> BunchOverName {
+    pub fn over(&self) -> BunchOver {
         let of_penalized = match self.penalties.penalize {
-            Penalize::Both => BunchOverName::Both,
-            Penalize::W | Penalize::H => BunchOverName::One,
+            Penalize::Both => BunchOver::Both,
+            Penalize::W | Penalize::H => BunchOver::One,
         };
         self.bunch_over.unwrap_or(of_penalized)
     }

@@ -1,14 +1,43 @@
 //! `--preset`: named sets of settings.
 //!
-//! A preset is a list of flags that lies under the flags that are typed, so that each of
-//! its settings can be changed; but for those that it is defined by.
+//! A preset is other defaults of the flags, so that each of its settings can be changed; but
+//! for those that it is defined by.
 
-use altbi::{Beta, Error, Exponent, Method, Result, Selection};
+use altbi::{AltBiConfig, Beta, Error, Exponent, Method, Result, Scope, Selection};
 use clap::ValueEnum;
 
-use super::arguments::{CriterionArgument, lambda_step_text};
+use super::arguments::CriterionArgument;
 use super::fit::FitArguments;
 use super::penalties::Penalize;
+
+/// The settings of a run in which it differs from the library's defaults.
+fn differences(config: &AltBiConfig) -> Vec<(&'static str, String)> {
+    let settings = |config: &AltBiConfig| {
+        [
+            ("method", config.method.to_string()),
+            ("bunch", config.bunch.to_string()),
+            ("bunch-over", config.bunch_over.to_string()),
+            ("warm-up", config.warm_up.to_string()),
+            ("exponent", config.exponent.to_string()),
+            ("lambda-step", config.lambda_step.to_string()),
+            ("lambda-min", config.lambda_min.to_string()),
+            ("lambda-max", config.lambda_max.to_string()),
+            ("lambda-scope", config.scope.to_string()),
+            ("lambda-units", config.units.to_string()),
+            ("hypergradient", config.hypergradient.to_string()),
+            ("normalize", config.normalize.to_string()),
+            ("max-iter", config.max_iterations.to_string()),
+            ("tol", config.tolerance.to_string()),
+            ("select", config.select.to_string()),
+            ("init", config.initial.to_string()),
+        ]
+    };
+    let pairs = settings(config)
+        .into_iter()
+        .zip(settings(&AltBiConfig::new(1)));
+    let pairs = pairs.filter(|(own, default)| own != default);
+    pairs.map(|(own, _)| own).collect()
+}
 
 /// `--preset`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -22,49 +51,28 @@ pub enum Preset {
 }
 
 impl Preset {
-    /// Its flags.
-    pub fn flags(self, arguments: &FitArguments) -> Vec<String> {
+    /// The settings in which it differs from the defaults, under the names of their flags.
+    pub fn overlay(self, arguments: &FitArguments) -> Vec<(&'static str, String)> {
         match self {
             Self::Paper => Vec::new(),
             Self::Practical => {
                 // (Penalties that contradict each other are refused later.)
                 let terms = arguments.tuning.penalties.terms().unwrap_or_default();
                 let config = altbi::practical::settings(1, &arguments.divergence, &terms);
-                let exponent = match config.exponent {
-                    Exponent::One => "one",
-                    Exponent::Monotone => "monotone",
-                };
-                let mut flags: Vec<String> = [
-                    "--bunch-over=both",
-                    "--criterion=held-out:0.1",
-                    "--lambda-units=relative",
-                    "--normalize=h-rms",
-                    "--hypergradient=adjoint",
-                    "--tol=0",
-                    "--select=best",
-                ]
-                .map(String::from)
-                .to_vec();
-                flags.extend([
-                    format!("--lambda-step={}", lambda_step_text(config.lambda_step)),
-                    format!("--bunch={}", config.bunch),
-                    format!("--warm-up={}", config.warm_up),
-                    format!("--exponent={exponent}"),
-                    format!("--lambda-scope={}", config.scope.name()),
-                    format!("--lambda-min={}", config.lambda_min),
-                    format!("--lambda-max={}", config.lambda_max),
-                    format!("--max-iter={}", config.max_iterations),
-                ]);
-                flags
+                let mut overlay = differences(&config);
+                let held_out = CriterionArgument::HeldOut(altbi::practical::HELD_OUT);
+                overlay.push(("criterion", held_out.to_string()));
+                overlay
             }
-            Self::Shinbo => [
-                "--divergence=is",
-                "--penalize=h",
-                "--lambda-scope=component",
-                "--exponent=monotone",
-            ]
-            .map(String::from)
-            .to_vec(),
+            Self::Shinbo => {
+                let config = AltBiConfig::new(1)
+                    .with_scope(Scope::Component)
+                    .with_exponent(Exponent::Monotone);
+                let mut overlay = differences(&config);
+                overlay.push(("divergence", Beta::ITAKURA_SAITO.to_string()));
+                overlay.push(("penalize", "h".into()));
+                overlay
+            }
         }
     }
 
@@ -86,18 +94,16 @@ impl Preset {
                     "it tunes λ on held-out entries; on the training error the best penalty is none",
                 )
             }
-            Self::Practical if Method::from(arguments.method) != Method::AltBi => conflict(
+            Self::Practical if arguments.method != Method::AltBi => conflict(
                 "--preset practical",
                 "--method",
                 "it runs plain updates itself, beside the run that tunes λ",
             ),
-            Self::Practical if Selection::from(arguments.selection()) == Selection::Last => {
-                conflict(
-                    "--preset practical",
-                    "--select last",
-                    "its candidates are the iterates with the lowest held-out error",
-                )
-            }
+            Self::Practical if arguments.selection() == Selection::Last => conflict(
+                "--preset practical",
+                "--select last",
+                "its candidates are the iterates with the lowest held-out error",
+            ),
             Self::Shinbo if arguments.divergence != Beta::ITAKURA_SAITO => conflict(
                 "--preset shinbo",
                 "another divergence than is",

@@ -6,14 +6,14 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use altbi::experiment::{
     Archive, BenchmarkName, Campaign, CampaignEnding, Contender, Dataset, DatasetResults, Measure,
-    Moment, Progress as FitProgress, Protocol, Results, Watcher,
+    Moment, Progress as FitProgress, Protocol, Results, Size, Watcher,
 };
 use altbi::report::{ExperimentReport, shell_quoted};
 use altbi::{Error, Result};
 use clap::{Args, ValueEnum};
 
 use super::Ending;
-use super::arguments::SizeName;
+use super::arguments::words;
 use super::checkpoints::interruption;
 use super::output::{complain, json, say};
 use super::progress::Progress;
@@ -45,8 +45,8 @@ pub struct ReproduceArguments {
     #[arg(long, default_value_t = 0)]
     seed: u64,
     /// full: 1000×50, and 224×3025 for d; small: 120×24 and 48×144, for a quick look
-    #[arg(long, default_value = "full")]
-    size: SizeName,
+    #[arg(long, default_value = "full", value_parser = words::<Size>())]
+    size: Size,
     /// Fits at a time, each on one thread; 0 is one for each core
     #[arg(long, default_value_t = 0)]
     threads: usize,
@@ -126,7 +126,7 @@ fn check(arguments: &ReproduceArguments) -> Result<()> {
             range: "at most 1024",
         });
     }
-    if arguments.size == SizeName::Small && arguments.data.is_some() {
+    if arguments.size == Size::Small && arguments.data.is_some() {
         return Err(Error::Conflict {
             first: "--size small",
             second: "--data",

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::words::words;
+
 /// AltBi, or one of the baselines that its gains must be measured against.
 ///
 /// | method | W updates per H update | λ |
@@ -76,3 +78,11 @@ pub enum Selection {
     /// stopping.
     Best,
 }
+
+words!(Method, "method" {
+    AltBi = "altbi", Mu = "mu", PenalizedMu = "p-mu", MuT = "mu-t", Frozen = "frozen",
+});
+words!(Exponent, "exponent" { One = "one", Monotone = "monotone" });
+words!(Normalization, "normalization" { None = "none", HRows = "h-rows", HRms = "h-rms" });
+words!(BunchOver, "span of a bunch" { One = "one", Both = "both" });
+words!(Selection, "selection" { Best = "best", Last = "last" });

@@ -41,7 +41,8 @@
 
 mod beta;
 
-use std::fmt::Debug;
+use std::fmt::{self, Debug};
+use std::str::FromStr;
 use std::sync::Arc;
 
 use burn::tensor::Tensor;
@@ -152,38 +153,46 @@ impl<D: Divergence + ?Sized> Divergence for Arc<D> {
     }
 }
 
-/// The names that [`by_name`] knows.
+/// The words of a [`Beta`].
 pub const NAMES: &str = "kl, frobenius, is, beta:<number>";
 
-/// A built-in divergence by its name on the command line.
-///
-/// # Errors
-/// [`Error::UnknownName`] for a name that is not in [`NAMES`],
-/// [`Error::Setting`] for a β that is not finite.
-pub fn by_name(name: &str) -> Result<Beta> {
-    match name {
-        "kl" => Ok(Beta::KL),
-        "frobenius" => Ok(Beta::FROBENIUS),
-        "is" => Ok(Beta::ITAKURA_SAITO),
-        _ => {
-            let beta: f64 = name
-                .strip_prefix("beta:")
-                .and_then(|number| number.parse().ok())
-                .ok_or_else(|| Error::UnknownName {
-                    kind: "divergence",
-                    name: name.into(),
-                    known: NAMES,
-                })?;
-            if beta.is_finite() {
-                Ok(Beta(beta))
-            } else {
-                Err(Error::Setting {
-                    setting: "β",
-                    value: beta,
-                    range: "a finite number",
-                })
+impl FromStr for Beta {
+    type Err = Error;
+
+    /// # Errors
+    /// [`Error::UnknownName`] for a name that is not in [`NAMES`],
+    /// [`Error::Setting`] for a β that is not finite.
+    fn from_str(name: &str) -> Result<Self> {
+        match name {
+            "kl" => Ok(Self::KL),
+            "frobenius" => Ok(Self::FROBENIUS),
+            "is" => Ok(Self::ITAKURA_SAITO),
+            _ => {
+                let beta: f64 = name
+                    .strip_prefix("beta:")
+                    .and_then(|number| number.parse().ok())
+                    .ok_or_else(|| Error::UnknownName {
+                        kind: "divergence",
+                        name: name.into(),
+                        known: NAMES,
+                    })?;
+                if beta.is_finite() {
+                    Ok(Self(beta))
+                } else {
+                    Err(Error::Setting {
+                        setting: "β",
+                        value: beta,
+                        range: "a finite number",
+                    })
+                }
             }
         }
+    }
+}
+
+impl fmt::Display for Beta {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.pad(&Divergence::name(self))
     }
 }
 
@@ -199,10 +208,19 @@ mod tests {
             ("is", 0.0),
             ("beta:-0.5", -0.5),
         ] {
-            assert_eq!(by_name(name).unwrap(), Beta(beta));
+            assert_eq!(name.parse::<Beta>().unwrap(), Beta(beta));
         }
-        assert!(matches!(by_name("beta:inf"), Err(Error::Setting { .. })));
-        assert!(matches!(by_name("beta:"), Err(Error::UnknownName { .. })));
-        assert!(matches!(by_name("KL1"), Err(Error::UnknownName { .. })));
+        assert!(matches!(
+            "beta:inf".parse::<Beta>(),
+            Err(Error::Setting { .. })
+        ));
+        assert!(matches!(
+            "beta:".parse::<Beta>(),
+            Err(Error::UnknownName { .. })
+        ));
+        assert!(matches!(
+            "KL1".parse::<Beta>(),
+            Err(Error::UnknownName { .. })
+        ));
     }
 }

@@ -62,6 +62,7 @@ use crate::bunch::Data;
 use crate::error::Result;
 use crate::factors::Factors;
 use crate::problem::Problem;
+use crate::words::words;
 
 /// Which engine a run uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -76,6 +77,8 @@ pub enum EngineChoice {
     /// Fused, without the check.
     Fused,
 }
+
+words!(EngineChoice, "engine" { Auto = "auto", Autodiff = "autodiff", Fused = "fused" });
 
 /// Which engine a run did use.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]

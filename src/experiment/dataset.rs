@@ -12,6 +12,7 @@ use crate::data::{
 };
 use crate::error::Result;
 use crate::factors::Factors;
+use crate::words::words;
 
 /// The benchmarks by name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -39,6 +40,9 @@ pub enum Size {
     /// For a quick look: 120×24, and 48×144 for D.
     Small,
 }
+
+words!(BenchmarkName, "benchmark" { A = "a", B = "b", C = "c", D = "d", Poisson = "poisson" });
+words!(Size, "size" { Full = "full", Small = "small" });
 
 /// What the columns of W and rows of H are, for whoever draws them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

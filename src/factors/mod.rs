@@ -16,6 +16,7 @@ use self::nndsvd::{Zeros, nndsvd};
 use crate::error::{Error, Result};
 use crate::numerics::Precision;
 use crate::problem::Problem;
+use crate::words::words;
 
 /// How W and H are found at the start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -43,6 +44,10 @@ pub enum Side {
     /// Hᵀ: rows are X's columns.
     H,
 }
+
+words!(Initial, "start" {
+    Random = "random", Uniform = "uniform", Nndsvd = "nndsvd", Nndsvda = "nndsvda",
+});
 
 impl Side {
     /// The other one.

@@ -32,6 +32,7 @@ pub use reverse::Reverse;
 
 use crate::bunch::{Bunch, Pair};
 use crate::error::Result;
+use crate::words::words;
 
 /// The end of a bunch and the hypergradients through it, off the tape.
 #[derive(Debug, Clone)]
@@ -92,11 +93,13 @@ impl Mode {
     }
 }
 
-impl fmt::Display for Mode {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.pad(self.method().name())
-    }
-}
+words!(Mode, "hypergradient mode" {
+    Reverse = "reverse",
+    Forward = "forward",
+    Adjoint = "adjoint",
+    Implicit = "implicit",
+    FiniteDifferences = "finite-differences",
+});
 
 /// The directions that together tell dE/dλ of one tuned penalty.
 ///

@@ -1,9 +1,13 @@
 //! What a weight belongs to, and what it is measured in.
 
+use std::fmt;
+use std::str::FromStr;
+
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
 use crate::penalty::Penalty;
+use crate::words::words;
 
 /// How many weights a tuned penalty has: one λ for …
 ///
@@ -34,18 +38,18 @@ pub enum Scope {
     Hierarchical(f64),
 }
 
-/// The names that [`Scope::by_name`] knows.
+/// The words of a [`Scope`].
 pub const SCOPES: &str = "row, shared, component, entry, hierarchical, hierarchical:<τ>";
 
 /// τ where none is given.
 const SPREAD: f64 = 0.5;
 
-impl Scope {
-    /// A scope by its name on the command line.
-    ///
+impl FromStr for Scope {
+    type Err = Error;
+
     /// # Errors
     /// [`Error::UnknownName`]; [`Error::Setting`] for a τ that is not positive.
-    pub fn by_name(name: &str) -> Result<Self> {
+    fn from_str(name: &str) -> Result<Self> {
         let scope = match name {
             "row" => Self::Row,
             "shared" => Self::Shared,
@@ -65,18 +69,21 @@ impl Scope {
         scope.check()?;
         Ok(scope)
     }
+}
 
-    /// Its name.
-    pub fn name(self) -> String {
-        match self {
-            Self::Row => "row".into(),
-            Self::Shared => "shared".into(),
-            Self::Component => "component".into(),
-            Self::Entry => "entry".into(),
-            Self::Hierarchical(spread) => format!("hierarchical:{spread}"),
-        }
+impl fmt::Display for Scope {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Self::Row => "row",
+            Self::Shared => "shared",
+            Self::Component => "component",
+            Self::Entry => "entry",
+            Self::Hierarchical(spread) => return write!(formatter, "hierarchical:{spread}"),
+        })
     }
+}
 
+impl Scope {
     /// Refuses a spread that is not a positive number.
     ///
     /// # Errors
@@ -102,7 +109,7 @@ impl Scope {
     pub fn check_penalty(self, penalty: &dyn Penalty) -> Result<()> {
         match self {
             Self::Row | Self::Shared => Ok(()),
-            _ => check_weights_by_component(penalty, &self.name()),
+            _ => check_weights_by_component(penalty, &self.to_string()),
         }
     }
 
@@ -147,6 +154,8 @@ pub enum Units {
     Relative,
 }
 
+words!(Units, "unit of λ" { Absolute = "absolute", Relative = "relative" });
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -160,19 +169,22 @@ mod tests {
             ("entry", [7, 3]),
             ("hierarchical:0.25", [1, 3]),
         ] {
-            let scope = Scope::by_name(name).unwrap();
-            assert_eq!((scope.name().as_str(), scope.shape(7, 3)), (name, shape));
+            let scope: Scope = name.parse().unwrap();
+            assert_eq!(
+                (scope.to_string().as_str(), scope.shape(7, 3)),
+                (name, shape)
+            );
         }
         assert_eq!(
-            Scope::by_name("hierarchical").unwrap(),
+            "hierarchical".parse::<Scope>().unwrap(),
             Scope::Hierarchical(0.5)
         );
         for wrong in ["rows", "hierarchical:", "hierarchical:x"] {
-            let found = Scope::by_name(wrong);
+            let found = wrong.parse::<Scope>();
             assert!(matches!(found, Err(Error::UnknownName { .. })), "{wrong}");
         }
         for wrong in ["hierarchical:0", "hierarchical:-1", "hierarchical:nan"] {
-            let found = Scope::by_name(wrong);
+            let found = wrong.parse::<Scope>();
             assert!(matches!(found, Err(Error::Setting { .. })), "{wrong}");
         }
     }

@@ -10,6 +10,9 @@
 //! The first two have units: what they do depends on the scale of X, W and λ. The last
 //! two do not, and no hypergradient, however large, moves log λ by much more than ρ.
 
+use std::fmt;
+use std::str::FromStr;
+
 use ndarray::Array2;
 use serde::{Deserialize, Serialize};
 
@@ -50,6 +53,40 @@ pub struct Moments {
 const MEMORY: (f64, f64) = (0.9, 0.99);
 /// Slopes beyond this are cut: their squares must be finite.
 const STEEPEST: f64 = 1e100;
+
+impl FromStr for LambdaStep {
+    type Err = Error;
+
+    /// # Errors
+    /// [`Error::UnknownName`]; [`Error::Setting`] for a number that is not positive.
+    fn from_str(text: &str) -> Result<Self> {
+        let step = match text.split_once(':') {
+            None if text == "inv-iter" => Some(Self::InverseIteration),
+            Some(("constant", number)) => number.parse().ok().map(Self::Constant),
+            Some(("normalized", number)) => number.parse().ok().map(Self::Normalized),
+            Some(("adam", number)) => number.parse().ok().map(Self::Adam),
+            _ => None,
+        };
+        let step = step.ok_or_else(|| Error::UnknownName {
+            kind: "λ step",
+            name: text.into(),
+            known: "inv-iter, constant:<number>, normalized:<rate>, adam:<rate>",
+        })?;
+        step.check()?;
+        Ok(step)
+    }
+}
+
+impl fmt::Display for LambdaStep {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::InverseIteration => formatter.write_str("inv-iter"),
+            Self::Constant(c) => write!(formatter, "constant:{c}"),
+            Self::Normalized(rate) => write!(formatter, "normalized:{rate}"),
+            Self::Adam(rate) => write!(formatter, "adam:{rate}"),
+        }
+    }
+}
 
 impl LambdaStep {
     /// Refuses a step that is not a positive number.
@@ -147,6 +184,16 @@ impl LambdaStep {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn steps_have_words() {
+        for text in ["inv-iter", "constant:0.1", "normalized:0.05", "adam:0.3"] {
+            assert_eq!(text.parse::<LambdaStep>().unwrap().to_string(), text);
+        }
+        for wrong in ["constant:0", "constant", "adam"] {
+            assert!(wrong.parse::<LambdaStep>().is_err(), "{wrong}");
+        }
+    }
     use ndarray::array;
 
     #[test]

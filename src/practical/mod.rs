@@ -51,6 +51,8 @@ use crate::solver::{Checkpoint, Observer, Outcome, Record, Signal, Solver, State
 use self::patient::patient;
 pub use self::settings::settings;
 
+/// The share of the entries that is held out, unless another is asked for.
+pub const HELD_OUT: f64 = 0.1;
 /// Updates of the plain start of "solved again".
 pub(crate) const WARM_START: usize = 100;
 /// Updates that a solve without tuning may take.

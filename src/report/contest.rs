@@ -159,7 +159,7 @@ fn answers(contest: &Contest) -> Figure {
                   above 2 are cut off."
             .into(),
         svg: chart
-            .with_ticks(rivals.iter().map(|rival| rival.name().into()).collect())
+            .with_ticks(rivals.iter().map(ToString::to_string).collect())
             .svg(),
         wide: true,
     }
@@ -248,7 +248,7 @@ fn course(
         });
         // What begins far above everything would flatten the rest.
         let points = points.filter(|(_, ratio)| *ratio < MOST).collect();
-        chart = chart.with(Series::line(rival.name(), points));
+        chart = chart.with(Series::line(&rival.to_string(), points));
     }
     Figure {
         name: name.into(),

@@ -10,6 +10,7 @@ use super::held_out::HeldOutEntries;
 use super::kernel::WIDE;
 use super::lists::{Gaps, Lists};
 use super::pass::{Blocks, Pass, Weighting, What};
+use super::quadratic::Quadratic;
 use super::{At, Bars, DataTerm, Moves, Needs, PartsOf, SharedTerm};
 use crate::criterion::Entries;
 use crate::divergence::Beta;
@@ -37,9 +38,9 @@ pub(crate) fn dense(problem: &Problem, beta: Beta, floor: f64) -> SharedTerm {
 
 /// X and its weights as one side's passes read them.
 #[derive(Debug)]
-struct OneSide<T> {
-    rows: usize,
-    columns: usize,
+pub(super) struct OneSide<T> {
+    pub(super) rows: usize,
+    pub(super) columns: usize,
     x: Aligned<T>,
     weights: Option<Aligned<T>>,
     length: usize,
@@ -53,6 +54,8 @@ struct Dense<T> {
     /// Entries that are not fitted, where they are few and ∇⁺ is 1.
     gaps: Option<Gaps>,
     held_out: Option<HeldOutEntries>,
+    /// Where entries of WH are not needed at all.
+    quadratic: Option<Quadratic>,
     beta: f64,
     floor: f64,
 }
@@ -88,6 +91,7 @@ impl<T: Real> Dense<T> {
                 .filter(|_| beta == 1.0 && weighting == Weighting::Sign)
                 .and_then(Gaps::of),
             held_out: held_out.map(|weights| HeldOutEntries::new(x, weights, beta, floor)),
+            quadratic: (beta == 2.0 && weighting == Weighting::None).then(|| Quadratic::new(x)),
             beta,
             floor,
         }
@@ -129,14 +133,7 @@ impl<T: Real> Dense<T> {
         let rank = job.rank;
         let other = T::rounded(job.other);
         let other_bars = job.other_bars.map(T::rounded);
-        let threads = rayon::current_num_threads();
-        let work = side.rows * side.columns * rank;
-        let rows = if threads == 1 || work < WORTH_SHARING {
-            side.rows.next_multiple_of(WHOLE)
-        } else {
-            let fair = side.rows.div_ceil(2 * threads);
-            fair.next_multiple_of(WHOLE).min(ROWS)
-        };
+        let rows = share(side.rows, side.columns * rank);
         let lanes = rows_per_block::<T>();
         let width = out.len() / side.rows;
         let cut = |values: &'_ [f64], first: usize, count: usize| {
@@ -190,6 +187,17 @@ impl<T: Real> Dense<T> {
     }
 }
 
+/// Rows in one task, where each takes so many multiplications.
+pub(super) fn share(rows: usize, work: usize) -> usize {
+    let threads = rayon::current_num_threads();
+    if threads == 1 || rows * work < WORTH_SHARING {
+        rows.next_multiple_of(WHOLE)
+    } else {
+        let fair = rows.div_ceil(2 * threads);
+        fair.next_multiple_of(WHOLE).min(ROWS)
+    }
+}
+
 /// What a pass reads beside X.
 #[derive(Clone, Copy)]
 struct Job<'a> {
@@ -214,7 +222,20 @@ impl<'a> Job<'a> {
     }
 }
 
+/// A matrix without weights.
+pub(super) fn pack<T: Real>(
+    shape: [usize; 2],
+    entry: &(impl Fn(usize, usize) -> f64 + Sync),
+) -> OneSide<T> {
+    OneSide::new(shape, entry, None)
+}
+
 impl<T: Real> OneSide<T> {
+    /// X from the block on that begins with a row.
+    pub(super) fn from_row(&self, row: usize) -> &[T] {
+        &self.x.get(self.length)[row * self.columns..]
+    }
+
     /// Blocks of rows one after another, each column by column.
     fn new(
         [rows, columns]: [usize; 2],
@@ -274,6 +295,9 @@ impl<T: Real> DataTerm for Dense<T> {
     }
 
     fn parts(&self, side: Side, at: At<'_>) -> PartsOf {
+        if let Some(quadratic) = &self.quadratic {
+            return quadratic.parts(self.side(side), side, at);
+        }
         let sums = sums(at.other, at.rank);
         let mut parts = PartsOf {
             negative: vec![0.0; at.factor.len()],
@@ -305,6 +329,9 @@ impl<T: Real> DataTerm for Dense<T> {
     }
 
     fn parts_tangent(&self, side: Side, at: At<'_>, moves: Moves<'_>) -> PartsOf {
+        if let Some(quadratic) = &self.quadratic {
+            return quadratic.parts_tangent(self.side(side), at, moves);
+        }
         let other = moves.other.unwrap_or(&[]);
         let sums = sums(other, at.rank);
         let mut dot = PartsOf {
@@ -333,6 +360,9 @@ impl<T: Real> DataTerm for Dense<T> {
 
     fn parts_cotangent(&self, side: Side, at: At<'_>, of: &PartsOf, needs: Needs) -> Bars {
         let (here, there) = (self.side(side), self.side(side.other()));
+        if let Some(quadratic) = &self.quadratic {
+            return quadratic.parts_cotangent(there, at, of, needs);
+        }
         let bars = [of.negative.as_slice(), of.positive.as_slice()];
         let factor = || {
             let mut out = vec![0.0; at.factor.len()];
@@ -367,6 +397,10 @@ impl<T: Real> DataTerm for Dense<T> {
         match over {
             Entries::HeldOut => self.held_out().errors(side, at),
             Entries::Training => {
+                let quadratic = self.quadratic.as_ref();
+                if let Some(errors) = quadratic.and_then(|q| q.errors(self.side(side), side, at)) {
+                    return errors;
+                }
                 let side = self.side(side);
                 let mut out = vec![0.0; side.rows];
                 let job = Job::new(at.factor, at.other, at.rank);
@@ -379,6 +413,10 @@ impl<T: Real> DataTerm for Dense<T> {
     fn errors_cotangent(&self, over: Entries, at: At<'_>, of: &[f64], needs: Needs) -> Bars {
         if over == Entries::HeldOut {
             return self.held_out().cotangent(at, of, needs);
+        }
+        if let Some(quadratic) = &self.quadratic {
+            let sides = [&self.of_w, &self.of_h];
+            return quadratic.errors_cotangent(sides, Side::W, at, of, needs);
         }
         let factor = || {
             let mut out = vec![0.0; at.factor.len()];

@@ -175,6 +175,67 @@ fn contract_some<T: Real, S: Simd, const K: usize>(
     }
 }
 
+/// Columns whose numbers of the other factor stay in the fastest memory.
+const STRETCH: usize = 32;
+
+/// `X O` for consecutive blocks of rows.
+pub(super) struct Times<'a, T> {
+    /// From the first block on, each column by column.
+    pub(super) x: &'a [T],
+    pub(super) columns: usize,
+    /// r numbers for each column.
+    pub(super) other: &'a [T],
+    /// r numbers for each row.
+    pub(super) out: &'a mut [f64],
+}
+
+impl<T: Real> WithSimd for Times<'_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) {
+        let (rank, lanes) = (self.other.len() / self.columns, WIDE * T::lanes::<S>());
+        let mut sums = vec![Lanes::<T, S>::zero(simd).value; rank * WIDE];
+        let blocks = self.x.chunks_exact(lanes * self.columns);
+        for (x, out) in blocks.zip(self.out.chunks_mut(lanes * rank)) {
+            sums.fill(Lanes::<T, S>::zero(simd).value);
+            let stretches = x.chunks(STRETCH * lanes);
+            for (x, other) in stretches.zip(self.other.chunks(STRETCH * rank)) {
+                contract::<T, S>(simd, &mut sums, T::vectors::<S>(x), other);
+            }
+            store::<T, S>(&sums, out);
+        }
+    }
+}
+
+/// `A Bᵀ` for some rows of A.
+pub(super) struct Multiply<'a, T> {
+    pub(super) rows: &'a [f64],
+    /// B, row by row.
+    pub(super) other: &'a [T],
+    /// Numbers in a row of A, and in one of B.
+    pub(super) inner: usize,
+    pub(super) out: &'a mut [f64],
+}
+
+impl<T: Real> WithSimd for Multiply<'_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) {
+        let (inner, lanes) = (self.inner, WIDE * T::lanes::<S>());
+        let width = self.other.len() / inner;
+        let zero = Lanes::<T, S>::zero(simd).value;
+        let (mut own, mut sums) = (vec![zero; inner * WIDE], vec![zero; width * WIDE]);
+        let blocks = self.rows.chunks(lanes * inner);
+        for (rows, out) in blocks.zip(self.out.chunks_mut(lanes * width)) {
+            load::<T, S>(rows, &mut own);
+            products::<T, S>(simd, &own, self.other, &mut sums);
+            store::<T, S>(&sums, out);
+        }
+    }
+}
+
 /// Rows as they lie in memory, as one vector for each of their entries.
 #[inline(always)]
 pub(super) fn load<T: Real, S: Simd>(rows: &[f64], into: &mut [T::Vector<S>]) {

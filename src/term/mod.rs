@@ -14,12 +14,14 @@
 //! |---|---|
 //! | the reference | tensor operations ([`Rule`](crate::update::Rule), [`Criterion`](crate::Criterion)): any divergence, any device |
 //! | `dense` | fused loops over blocks of rows: the β-divergences |
+//! | `quadratic` | β = 2 without weights: products with X and Gram matrices |
 
 mod dense;
 mod held_out;
 mod kernel;
 mod lists;
 mod pass;
+mod quadratic;
 mod tape;
 
 use std::fmt::Debug;

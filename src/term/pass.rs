@@ -83,34 +83,6 @@ pub(super) struct Pass<'a, T, D> {
     pub(super) second: &'a mut [f64],
 }
 
-impl<T: Real, D: Entry> WithSimd for Pass<'_, T, D> {
-    type Output = ();
-
-    #[inline(always)]
-    fn with_simd<S: Simd>(self, simd: S) {
-        match self.what {
-            What::Parts => simd.vectorize(Of::<T, D, PARTS>(self)),
-            What::PartsTangent => simd.vectorize(Of::<T, D, PARTS_TANGENT>(self)),
-            What::PartsOfFactor => simd.vectorize(Of::<T, D, PARTS_OF_FACTOR>(self)),
-            What::PartsOfOther => simd.vectorize(Of::<T, D, PARTS_OF_OTHER>(self)),
-            What::Errors => simd.vectorize(Of::<T, D, ERRORS>(self)),
-            What::ErrorsOfFactor => simd.vectorize(Of::<T, D, ERRORS_OF_FACTOR>(self)),
-            What::ErrorsOfOther => simd.vectorize(Of::<T, D, ERRORS_OF_OTHER>(self)),
-        }
-    }
-}
-
-const PARTS: u8 = 0;
-const PARTS_OF_FACTOR: u8 = 1;
-const PARTS_OF_OTHER: u8 = 2;
-const ERRORS: u8 = 3;
-const ERRORS_OF_FACTOR: u8 = 4;
-const ERRORS_OF_OTHER: u8 = 5;
-const PARTS_TANGENT: u8 = 6;
-
-/// A pass of one kind, compiled for one processor.
-struct Of<'a, T, D, const WHAT: u8>(Pass<'a, T, D>);
-
 /// Vectors of a tile.
 struct Tile<V> {
     x: [V; VECTORS],
@@ -125,12 +97,21 @@ struct Tile<V> {
     positive: [V; VECTORS],
 }
 
-impl<T: Real, D: Entry, const WHAT: u8> WithSimd for Of<'_, T, D, WHAT> {
+// The kinds of entries that passes are made of, known when they are compiled.
+const PARTS: u8 = 0;
+const TANGENT: u8 = 1;
+const OF_FACTOR: u8 = 2;
+const OF_OTHER: u8 = 3;
+const ERRORS_OF_FACTOR: u8 = 4;
+const ERRORS_OF_OTHER: u8 = 5;
+
+impl<T: Real, D: Entry> WithSimd for Pass<'_, T, D> {
     type Output = ();
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
-        let pass = self.0;
+        let pass = self;
+        let what = pass.what;
         let (rank, lanes) = (pass.rank, WIDE * T::lanes::<S>());
         let vectors = rank * WIDE;
         let zero = Lanes::<T, S>::zero(simd).value;
@@ -156,19 +137,19 @@ impl<T: Real, D: Entry, const WHAT: u8> WithSimd for Of<'_, T, D, WHAT> {
         for (block, rows) in pass.own.chunks(lanes * rank).enumerate() {
             let count = rows.len() / rank;
             load::<T, S>(rows, own);
-            match WHAT {
-                PARTS_OF_FACTOR => {
+            match what {
+                What::PartsOfFactor => {
                     let place = at * rank..at * rank + rows.len();
                     load::<T, S>(&pass.own_bars[0][place.clone()], bar);
                     if D::POSITIVE_VARIES {
                         load::<T, S>(&pass.own_bars[1][place], second_bar);
                     }
                 }
-                PARTS_TANGENT => {
+                What::PartsTangent => {
                     let place = at * rank..at * rank + rows.len();
                     load::<T, S>(&pass.own_bars[0][place], bar);
                 }
-                ERRORS_OF_FACTOR => {
+                What::ErrorsOfFactor => {
                     load::<T, S>(&pass.own_bars[0][at..at + count], &mut bar[..WIDE]);
                 }
                 _ => {}
@@ -181,23 +162,23 @@ impl<T: Real, D: Entry, const WHAT: u8> WithSimd for Of<'_, T, D, WHAT> {
                 let to = pass.blocks.columns.min(from + TILE);
                 let width = to - from;
                 let other = &pass.other[from * rank..to * rank];
-                pass.read::<S, WHAT>(simd, pass.first + block, from, width, &mut tile);
+                pass.read::<S>(simd, pass.first + block, from, width, &mut tile);
                 products::<T, S>(simd, own, other, &mut tile.y[..width * WIDE]);
                 let bars = |index: usize| &pass.other_bars[index][from * rank..to * rank];
-                match WHAT {
-                    PARTS_TANGENT => {
+                match what {
+                    What::PartsTangent => {
                         products::<T, S>(simd, bar, other, &mut tile.t[..width * WIDE]);
                         if columns_move {
                             products::<T, S>(simd, own, bars(0), &mut tile.u[..width * WIDE]);
                         }
                     }
-                    PARTS_OF_FACTOR => {
+                    What::PartsOfFactor => {
                         products::<T, S>(simd, bar, other, &mut tile.t[..width * WIDE]);
                         if D::POSITIVE_VARIES {
                             products::<T, S>(simd, second_bar, other, &mut tile.u[..width * WIDE]);
                         }
                     }
-                    PARTS_OF_OTHER => {
+                    What::PartsOfOther => {
                         products::<T, S>(simd, own, bars(0), &mut tile.t[..width * WIDE]);
                         if D::POSITIVE_VARIES {
                             products::<T, S>(simd, own, bars(1), &mut tile.u[..width * WIDE]);
@@ -205,22 +186,29 @@ impl<T: Real, D: Entry, const WHAT: u8> WithSimd for Of<'_, T, D, WHAT> {
                     }
                     _ => {}
                 }
-                if WHAT == ERRORS {
-                    pass.errors::<S>(simd, width * WIDE, &tile, &mut error);
-                } else if width == TILE {
-                    // Loops of known length are much the faster ones.
-                    pass.entries::<S, WHAT>(simd, from, VECTORS, bar, &mut tile);
-                } else {
-                    pass.entries::<S, WHAT>(simd, from, width * WIDE, bar, &mut tile);
+                // All of a tile, also where it has fewer columns: loops of known length are
+                // much the faster ones, and what is beyond is not summed.
+                match what {
+                    What::Parts => pass.entries::<S, PARTS>(simd, from, bar, &mut tile),
+                    What::PartsTangent => pass.entries::<S, TANGENT>(simd, from, bar, &mut tile),
+                    What::PartsOfFactor => pass.entries::<S, OF_FACTOR>(simd, from, bar, &mut tile),
+                    What::PartsOfOther => pass.entries::<S, OF_OTHER>(simd, from, bar, &mut tile),
+                    What::ErrorsOfFactor => {
+                        pass.entries::<S, ERRORS_OF_FACTOR>(simd, from, bar, &mut tile)
+                    }
+                    What::ErrorsOfOther => {
+                        pass.entries::<S, ERRORS_OF_OTHER>(simd, from, bar, &mut tile)
+                    }
+                    What::Errors => pass.errors::<S>(simd, width * WIDE, &tile, &mut error),
                 }
-                match WHAT {
-                    PARTS => {
+                match what {
+                    What::Parts => {
                         contract::<T, S>(simd, first, &tile.negative[..width * WIDE], other);
                         if varies {
                             contract::<T, S>(simd, second, &tile.positive[..width * WIDE], other);
                         }
                     }
-                    PARTS_TANGENT => {
+                    What::PartsTangent => {
                         contract::<T, S>(simd, first, &tile.t[..width * WIDE], other);
                         if D::POSITIVE_VARIES {
                             contract::<T, S>(simd, second, &tile.u[..width * WIDE], other);
@@ -233,14 +221,14 @@ impl<T: Real, D: Entry, const WHAT: u8> WithSimd for Of<'_, T, D, WHAT> {
                             }
                         }
                     }
-                    PARTS_OF_OTHER => {
+                    What::PartsOfOther => {
                         contract::<T, S>(simd, first, &tile.t[..width * WIDE], other);
                         contract::<T, S>(simd, first, &tile.negative[..width * WIDE], bars(0));
                         if varies {
                             contract::<T, S>(simd, first, &tile.positive[..width * WIDE], bars(1));
                         }
                     }
-                    ERRORS => {}
+                    What::Errors => {}
                     _ => contract::<T, S>(simd, first, &tile.t[..width * WIDE], other),
                 }
                 from = to;
@@ -253,14 +241,14 @@ impl<T: Real, D: Entry, const WHAT: u8> WithSimd for Of<'_, T, D, WHAT> {
                     }
                 }
             };
-            match WHAT {
-                ERRORS => {
+            match what {
+                What::Errors => {
                     store::<T, S>(
                         &error.map(|error| error.value),
                         &mut pass.out[at..at + count],
                     );
                 }
-                PARTS | PARTS_TANGENT => {
+                What::Parts | What::PartsTangent => {
                     if !varies {
                         add_sums(second);
                     }
@@ -269,7 +257,7 @@ impl<T: Real, D: Entry, const WHAT: u8> WithSimd for Of<'_, T, D, WHAT> {
                     store::<T, S>(second, &mut pass.second[place]);
                 }
                 _ => {
-                    if WHAT == PARTS_OF_OTHER && !varies {
+                    if what == What::PartsOfOther && !varies {
                         add_sums(first);
                     }
                     store::<T, S>(first, &mut pass.out[at * rank..at * rank + rows.len()]);
@@ -283,7 +271,7 @@ impl<T: Real, D: Entry, const WHAT: u8> WithSimd for Of<'_, T, D, WHAT> {
 impl<T: Real, D: Entry> Pass<'_, T, D> {
     /// x and weights of a tile.
     #[inline(always)]
-    fn read<S: Simd, const WHAT: u8>(
+    fn read<S: Simd>(
         &self,
         simd: S,
         block: usize,
@@ -341,13 +329,13 @@ impl<T: Real, D: Entry> Pass<'_, T, D> {
         &self,
         simd: S,
         from: usize,
-        count: usize,
         bar: &[T::Vector<S>],
         tile: &mut Tile<T::Vector<S>>,
     ) {
+        let last = self.blocks.columns - 1;
         let floor = Lanes::<T, S>::splat(simd, self.floor);
         let zero = Lanes::<T, S>::zero(simd);
-        for j in 0..count {
+        for j in 0..VECTORS {
             let raw = Lanes::<T, S>::new(simd, tile.y[j]);
             let y = raw.max(floor);
             let inverse = y.recip_by_products();
@@ -360,7 +348,7 @@ impl<T: Real, D: Entry> Pass<'_, T, D> {
                     tile.negative[j] = self.weighted(simd, parts.negative, tile.m[j]).value;
                     tile.positive[j] = self.weighted(simd, parts.positive, tile.m[j]).value;
                 }
-                PARTS_TANGENT => {
+                TANGENT => {
                     let mut y_dot = Lanes::new(simd, tile.t[j]);
                     if !self.other_bars[0].is_empty() {
                         y_dot = y_dot + Lanes::new(simd, tile.u[j]);
@@ -372,7 +360,7 @@ impl<T: Real, D: Entry> Pass<'_, T, D> {
                     tile.negative[j] = weighted(parts.negative);
                     tile.positive[j] = weighted(parts.positive);
                 }
-                PARTS_OF_FACTOR | PARTS_OF_OTHER => {
+                OF_FACTOR | OF_OTHER => {
                     let t = still(Lanes::new(simd, tile.t[j]));
                     let parts = self.divergence.parts(x, y, inverse, t);
                     let mut slope = parts.negative_dot;
@@ -381,7 +369,7 @@ impl<T: Real, D: Entry> Pass<'_, T, D> {
                         slope = slope + self.divergence.parts(x, y, inverse, u).positive_dot;
                     }
                     tile.t[j] = self.weighted(simd, slope, tile.m[j]).value;
-                    if WHAT == PARTS_OF_OTHER {
+                    if WHAT == OF_OTHER {
                         tile.negative[j] = self.weighted(simd, parts.negative, tile.m[j]).value;
                         tile.positive[j] = self.weighted(simd, parts.positive, tile.m[j]).value;
                     }
@@ -390,7 +378,7 @@ impl<T: Real, D: Entry> Pass<'_, T, D> {
                     let parts = self.divergence.parts(x, y, inverse, zero);
                     let bar = match WHAT {
                         ERRORS_OF_FACTOR => Lanes::new(simd, bar[j % WIDE]),
-                        _ => Lanes::splat(simd, self.other_bars[0][from + j / WIDE]),
+                        _ => Lanes::splat(simd, self.other_bars[0][last.min(from + j / WIDE)]),
                     };
                     let slope = still((parts.positive - parts.negative) * bar);
                     tile.t[j] = self.weighted(simd, slope, tile.m[j]).value;

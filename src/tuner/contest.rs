@@ -146,7 +146,7 @@ pub fn contest(
 ) -> Result<Contest> {
     if matches!(dials, Scope::Row | Scope::Entry | Scope::Hierarchical(_)) {
         return Err(Error::ScopeUnsupported {
-            scope: dials.name(),
+            scope: dials.to_string(),
             reason: "a search has a dial for each penalty (shared) or component (component)".into(),
         });
     }

@@ -41,11 +41,9 @@ mod random;
 mod single;
 mod task;
 
-use std::fmt;
-
 use serde::{Deserialize, Serialize};
 
-use crate::error::{Error, Result};
+use crate::words::words;
 
 pub use contest::{Contest, Standing, contest};
 pub use ledger::Point;
@@ -106,39 +104,6 @@ pub const RIVALS: [Rival; 13] = [
 ];
 
 impl Rival {
-    /// Its name.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Practical => "practical",
-            Self::Plain => "plain",
-            Self::None => "none",
-            Self::Fixed => "fixed",
-            Self::Exponential => "exponential",
-            Self::Grid => "grid",
-            Self::Path => "path",
-            Self::Random => "random",
-            Self::Tpe => "tpe",
-            Self::CmaEs => "cma-es",
-            Self::Genetic => "genetic",
-            Self::LCurve => "l-curve",
-            Self::Discrepancy => "discrepancy",
-        }
-    }
-
-    /// The rival of a name.
-    ///
-    /// # Errors
-    /// [`Error::UnknownName`].
-    pub fn by_name(name: &str) -> Result<Self> {
-        let found = RIVALS.into_iter().find(|rival| rival.name() == name);
-        found.ok_or_else(|| Error::UnknownName {
-            kind: "rival",
-            name: name.into(),
-            known: "practical, plain, none, fixed, exponential, grid, path, random, tpe, cma-es, \
-                    genetic, l-curve, discrepancy",
-        })
-    }
-
     /// Whether it goes on until the budget is spent.
     pub fn searches(self) -> bool {
         matches!(
@@ -148,8 +113,18 @@ impl Rival {
     }
 }
 
-impl fmt::Display for Rival {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.pad(self.name())
-    }
-}
+words!(Rival, "rival" {
+    Practical = "practical",
+    Plain = "plain",
+    None = "none",
+    Fixed = "fixed",
+    Exponential = "exponential",
+    Grid = "grid",
+    Path = "path",
+    Random = "random",
+    Tpe = "tpe",
+    CmaEs = "cma-es",
+    Genetic = "genetic",
+    LCurve = "l-curve",
+    Discrepancy = "discrepancy",
+});

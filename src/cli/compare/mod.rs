@@ -16,7 +16,7 @@ use clap::{Args, ValueEnum};
 
 use self::store::{Kept, Store};
 use super::Ending;
-use super::arguments::divergence_name;
+use super::arguments::words;
 use super::checkpoints::interruption;
 use super::data::DataArguments;
 use super::output::{check_inputs_safe, complain, json, say};
@@ -48,16 +48,16 @@ pub struct CompareArguments {
     #[arg(long)]
     rank: Option<usize>,
     /// kl, frobenius, is, or beta:<number>
-    #[arg(long, default_value = "kl", value_parser = divergence_name)]
+    #[arg(long, default_value = "kl")]
     divergence: Beta,
     #[command(flatten)]
     penalties: PenaltyArguments,
     /// What each λ of practical belongs to
-    #[arg(long, value_name = "SCOPE", default_value = "hierarchical:1", value_parser = Scope::by_name)]
+    #[arg(long, value_name = "SCOPE", default_value = "hierarchical:1")]
     lambda_scope: Scope,
     /// What the rivals choose: one number for each penalty (shared) or for each of its
     /// components
-    #[arg(long, value_name = "SCOPE", default_value = "shared", value_parser = Scope::by_name)]
+    #[arg(long, value_name = "SCOPE", default_value = "shared")]
     rival_scope: Scope,
     /// Share of the entries that are held out, for choosing
     #[arg(
@@ -81,7 +81,7 @@ pub struct CompareArguments {
     #[arg(long, value_name = "FILE", requires = "data")]
     truth: Option<String>,
     /// Rivals, separated by commas [default: all]
-    #[arg(long, value_delimiter = ',', value_parser = Rival::by_name)]
+    #[arg(long, value_delimiter = ',', value_parser = words::<Rival>())]
     rivals: Vec<Rival>,
     /// Updates that each rival may make [default: as many as practical makes]
     #[arg(long, value_name = "N")]
@@ -163,8 +163,8 @@ impl CompareArguments {
             self.runs,
             self.seed,
             self.held_out,
-            self.lambda_scope.name(),
-            self.rival_scope.name(),
+            self.lambda_scope,
+            self.rival_scope,
         )
     }
 

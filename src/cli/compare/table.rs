@@ -32,7 +32,7 @@ pub(super) fn print(contest: &Contest) {
         };
         say(format!(
             "{:<13}{:>16}{:>16}{:>16}{:>20}{p:>8}{:>9.0}{:>9.2}",
-            rival.name(),
+            rival,
             to_plain(|standing| standing.held_out),
             to_plain(|standing| standing.judged),
             to_plain(|standing| standing.refit),

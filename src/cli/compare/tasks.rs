@@ -7,10 +7,9 @@ use altbi::data::{
     Benchmark, Noise, Source, benchmark_a, benchmark_b, benchmark_c, benchmark_d, read_matrix,
 };
 use altbi::tuner::{Judge, Task};
-use altbi::{Divergence, Error, Result};
+use altbi::{Divergence, Error, Precision, Result};
 
 use super::{BenchmarkSize, CleanBenchmark, CompareArguments};
-use crate::cli::arguments::PrecisionName;
 
 impl CompareArguments {
     fn benchmark(&self, seed: u64) -> Benchmark {
@@ -42,7 +41,7 @@ impl CompareArguments {
             if self.table.mask.is_some() {
                 return conflict("--mask", "a mask belongs to data; give DATA too");
             }
-            if self.table.dtype != PrecisionName::F64 {
+            if self.table.dtype != Precision::F64 {
                 return conflict("--dtype f32", "benchmarks are made in 64 bits; give DATA");
             }
             let noise = Noise::of_beta(self.divergence.0);

@@ -3,14 +3,16 @@
 use std::path::{Path, PathBuf};
 
 use altbi::data::{Benchmark, Reading, Source};
-use altbi::{AltBiConfig, Beta, Divergence, Error, LambdaStart, LambdaStep, Result};
+use altbi::{
+    AltBiConfig, Beta, EngineChoice, Error, Exponent, Initial, LambdaStart, LambdaStep, Method,
+    Mode, Normalization, Result, Selection, Units,
+};
 use clap::{Args, ValueEnum};
 
 use crate::cli::arguments::{
-    CriterionArgument, CriterionArguments, EngineName, ExponentName, InitialName, LambdaArgument,
-    MethodName, ModeName, NormalizationName, SelectionName, UnitsName, divergence_name,
-    lambda_step, lambda_step_text, read_optional, word,
+    CriterionArgument, CriterionArguments, LambdaArgument, read_optional, words,
 };
+use crate::cli::config_file::setting;
 use crate::cli::data::DataArguments;
 use crate::cli::penalties::TuningArguments;
 use crate::cli::preset::Preset;
@@ -37,10 +39,10 @@ pub(in crate::cli) struct FitArguments {
     #[arg(long)]
     pub(super) rank: Option<usize>,
     /// AltBi or a baseline
-    #[arg(long, default_value = "altbi")]
-    pub(in crate::cli) method: MethodName,
+    #[arg(long, default_value = "altbi", value_parser = words::<Method>())]
+    pub(in crate::cli) method: Method,
     /// kl, frobenius, is, or beta:<number>
-    #[arg(long, default_value = "kl", value_parser = divergence_name)]
+    #[arg(long, default_value = "kl")]
     pub(in crate::cli) divergence: Beta,
     #[command(flatten)]
     pub(in crate::cli) tuning: TuningArguments,
@@ -48,8 +50,8 @@ pub(in crate::cli) struct FitArguments {
     #[arg(long, value_name = "T", default_value_t = 4)]
     pub(super) bunch: usize,
     /// Exponent of the updates: 1, or the one that keeps the objective from rising
-    #[arg(long, default_value = "one")]
-    pub(super) exponent: ExponentName,
+    #[arg(long, default_value = "one", value_parser = words::<Exponent>())]
+    pub(super) exponent: Exponent,
     /// Plain updates of both factors before the first iteration
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(super) warm_up: usize,
@@ -58,12 +60,12 @@ pub(in crate::cli) struct FitArguments {
     pub(super) lambda: LambdaArgument,
     /// How λ moves: inv-iter (by dE/dλ / iteration, the paper), constant:<number>, or along
     /// log λ, without units: normalized:<rate>, adam:<rate>
-    #[arg(long, default_value = "inv-iter", value_parser = lambda_step)]
+    #[arg(long, default_value = "inv-iter")]
     pub(super) lambda_step: LambdaStep,
     /// What λ is measured in; relative: in multiples of the weight at which the penalty
     /// pulls as hard as the fit
-    #[arg(long, value_name = "UNITS", default_value = "absolute")]
-    pub(super) lambda_units: UnitsName,
+    #[arg(long, value_name = "UNITS", default_value = "absolute", value_parser = words::<Units>())]
+    pub(super) lambda_units: Units,
     /// Lower end of the interval that λ > 0 is kept in
     #[arg(
         long,
@@ -76,12 +78,12 @@ pub(in crate::cli) struct FitArguments {
     #[arg(long, value_name = "X", default_value_t = f64::INFINITY, allow_negative_numbers = true)]
     pub(super) lambda_max: f64,
     /// How the hypergradient is computed
-    #[arg(long, default_value = "reverse")]
-    pub(super) hypergradient: ModeName,
+    #[arg(long, default_value = "reverse", value_parser = words::<Mode>())]
+    pub(super) hypergradient: Mode,
     /// How iterations are computed: fused loops or tensors; auto is fused where it
     /// can be, checked against autodiff in the first iteration
-    #[arg(long, default_value = "auto")]
-    pub(super) engine: EngineName,
+    #[arg(long, default_value = "auto", value_parser = words::<EngineChoice>())]
+    pub(super) engine: EngineChoice,
     /// Threads that share the work; 0 is one for each core
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(super) threads: usize,
@@ -89,11 +91,11 @@ pub(in crate::cli) struct FitArguments {
     pub(in crate::cli) criterion: CriterionArguments,
     /// Which iterate is kept: best is the one with the lowest outer error, which on
     /// held-out entries is early stopping [default: best with held-out, last without]
-    #[arg(long)]
-    pub(super) select: Option<SelectionName>,
+    #[arg(long, value_parser = words::<Selection>())]
+    pub(super) select: Option<Selection>,
     /// Rescale inside the loop, so that W's penalty cannot be evaded by scale
-    #[arg(long, default_value = "none")]
-    pub(super) normalize: NormalizationName,
+    #[arg(long, default_value = "none", value_parser = words::<Normalization>())]
+    pub(super) normalize: Normalization,
     /// Outer iterations at most
     #[arg(long, value_name = "N", default_value_t = 1000)]
     pub(super) max_iter: usize,
@@ -110,8 +112,8 @@ pub(in crate::cli) struct FitArguments {
     pub(in crate::cli) refit: Option<usize>,
     /// How W and H are found at the start; random: uniform, W scaled to the mean of X;
     /// uniform: the paper's, not scaled; nndsvd, nndsvda: from singular vectors
-    #[arg(long, default_value = "random")]
-    pub(super) init: InitialName,
+    #[arg(long, default_value = "random", value_parser = words::<Initial>())]
+    pub(super) init: Initial,
     /// Seed of the random start
     #[arg(long, default_value_t = 0)]
     pub(super) seed: u64,
@@ -144,6 +146,9 @@ pub(in crate::cli) struct FitArguments {
     /// Print the summary as JSON, and nothing else
     #[arg(long)]
     pub(super) json: bool,
+    /// Every setting under the name of its flag, as it was parsed.
+    #[arg(skip)]
+    pub(in crate::cli) settings: toml::Table,
 }
 
 /// `--format`.
@@ -151,11 +156,6 @@ pub(in crate::cli) struct FitArguments {
 pub(super) enum Format {
     Npy,
     Csv,
-}
-
-/// An integer; TOML's end at 2⁶³, and a larger one is written as text.
-fn integer(value: u64) -> toml::Value {
-    i64::try_from(value).map_or_else(|_| value.to_string().into(), Into::into)
 }
 
 impl FitArguments {
@@ -190,11 +190,11 @@ impl FitArguments {
         }
         Ok(AltBiConfig {
             rank: rank.ok_or(Error::RankMissing)?,
-            method: self.method.into(),
+            method: self.method,
             bunch: self.bunch,
-            bunch_over: self.tuning.over().into(),
+            bunch_over: self.tuning.over(),
             warm_up: self.warm_up,
-            exponent: self.exponent.into(),
+            exponent: self.exponent,
             lambda: match self.lambda {
                 LambdaArgument::Value(value) => LambdaStart::Value(value),
                 LambdaArgument::Auto | LambdaArgument::File(_) => LambdaStart::Auto,
@@ -203,36 +203,38 @@ impl FitArguments {
             lambda_min: self.lambda_min,
             lambda_max: self.lambda_max,
             scope: self.tuning.lambda_scope,
-            units: self.lambda_units.into(),
-            hypergradient: self.hypergradient.into(),
-            normalize: self.normalize.into(),
+            units: self.lambda_units,
+            hypergradient: self.hypergradient,
+            normalize: self.normalize,
             max_iterations: self.max_iter,
             tolerance: self.tol,
-            select: self.selection().into(),
-            initial: self.init.into(),
+            select: self.selection(),
+            initial: self.init,
             seed: self.seed,
-            precision: self.table.dtype.into(),
-            engine: self.engine.into(),
+            precision: self.table.dtype,
+            engine: self.engine,
             threads: self.threads,
         })
     }
 
     /// The iterate to keep.
-    pub(in crate::cli) fn selection(&self) -> SelectionName {
+    pub(in crate::cli) fn selection(&self) -> Selection {
         let of_criterion = match self.criterion.criterion {
-            CriterionArgument::Train => SelectionName::Last,
-            CriterionArgument::HeldOut(_) => SelectionName::Best,
+            CriterionArgument::Train => Selection::Last,
+            CriterionArgument::HeldOut(_) => Selection::Best,
         };
         self.select.unwrap_or(of_criterion)
     }
 
-    /// Every setting, under the name of its flag; files by absolute paths.
+    /// Every setting, under the name of its flag, with what was found out in place of what
+    /// was left open; files by absolute paths.
     pub(super) fn config_text(
         &self,
         source: Option<&Source>,
         rank: usize,
         reading: Option<&Reading>,
     ) -> String {
+        let mut table = self.settings.clone();
         let absolute = |path: &String| {
             let path = std::path::absolute(Path::new(path));
             path.map_or_else(
@@ -240,68 +242,29 @@ impl FitArguments {
                 |path| path.to_string_lossy().into_owned(),
             )
         };
-        let mut table = toml::Table::new();
-        let mut set = |key: &str, value: toml::Value| table.insert(key.into(), value);
-        if let Some(source) = source {
-            set("data", source.to_string().into());
-        }
-        for (key, file) in [
-            ("mask", &self.table.mask),
-            ("init-w", &self.init_w),
-            ("init-h", &self.init_h),
-        ] {
-            if let Some(file) = file {
-                set(key, absolute(file).into());
-            }
-        }
-        set("rank", integer(rank as u64));
-        set("method", word(&self.method).into());
-        set("divergence", self.divergence.name().into());
-        set("penalty", self.tuning.penalties.penalty.clone().into());
-        set("penalize", word(&self.tuning.penalties.penalize).into());
-        if let Some(of_h) = &self.tuning.penalties.penalty_h {
-            set("penalty-h", of_h.clone().into());
-        }
-        set("bunch-over", word(&self.tuning.over()).into());
-        set("warm-up", integer(self.warm_up as u64));
-        set("lambda-scope", self.tuning.lambda_scope.name().into());
-        set("lambda-units", word(&self.lambda_units).into());
-        set("lambda-min", self.lambda_min.into());
-        set("preset", word(&self.preset).into());
-        set("init", word(&self.init).into());
-        set("bunch", integer(self.bunch as u64));
-        set("exponent", word(&self.exponent).into());
         let lambda = match &self.lambda {
-            LambdaArgument::Auto => "auto".into(),
-            LambdaArgument::Value(value) => (*value).into(),
-            LambdaArgument::File(file) => absolute(file).into(),
+            LambdaArgument::File(file) => Some(file),
+            LambdaArgument::Auto | LambdaArgument::Value(_) => None,
         };
-        set("lambda", lambda);
-        set("lambda-step", lambda_step_text(self.lambda_step).into());
-        set("lambda-max", self.lambda_max.into());
-        set("hypergradient", word(&self.hypergradient).into());
-        set("engine", word(&self.engine).into());
-        set("threads", integer(self.threads as u64));
-        if let Some(updates) = self.refit {
-            set("refit", integer(updates as u64));
+        let files = [
+            ("mask", self.table.mask.as_ref()),
+            ("init-w", self.init_w.as_ref()),
+            ("init-h", self.init_h.as_ref()),
+            ("lambda", lambda),
+        ];
+        let files = files
+            .into_iter()
+            .filter_map(|(key, file)| Some((key, absolute(file?))));
+        let found = [
+            ("bunch-over", self.tuning.over().to_string()),
+            ("select", self.selection().to_string()),
+        ];
+        let data = source.map(|source| ("data", source.to_string()));
+        let all = files.chain(found).chain(data);
+        for (key, text) in all.chain(self.table.settings(reading)) {
+            table.insert(key.into(), text.into());
         }
-        set("criterion", self.criterion.text().into());
-        set("held-out-seed", integer(self.criterion.held_out_seed));
-        set("select", word(&self.selection()).into());
-        set("normalize", word(&self.normalize).into());
-        set("max-iter", integer(self.max_iter as u64));
-        set("tol", self.tol.into());
-        set("seed", integer(self.seed));
-        set("missing", word(&self.table.missing).into());
-        for (key, value) in self.table.settings(reading) {
-            set(key, value.into());
-        }
-        set("dtype", word(&self.table.dtype).into());
-        set("device", self.table.device.clone().into());
-        set("format", word(&self.format).into());
-        if let Some(every) = self.checkpoint_every {
-            set("checkpoint-every", integer(every as u64));
-        }
+        table.insert("rank".into(), setting(&rank.to_string()));
         toml::to_string(&table).expect("a table of plain values")
     }
 }

@@ -49,8 +49,7 @@ pub fn fit(arguments: FitArguments) -> Result<Ending> {
     let typed = || std::env::args_os().skip(2).collect::<Vec<OsString>>();
     let arguments = match &arguments.config {
         Some(path) => config_file::arguments_from(path, &typed())?,
-        None if arguments.preset != Preset::Paper => config_file::with_preset(&typed())?,
-        None => arguments,
+        None => config_file::typed_arguments(&typed())?,
     };
     let folder = arguments.out.as_deref();
     let folder = folder.map(|path| {

@@ -26,6 +26,7 @@ pub(super) use read::read_separated;
 pub use text::Encoding;
 
 use crate::error::{Error, Result};
+use crate::words::words;
 
 /// What a file held: numbers, and names where it had them. Missing entries are
 /// NaN.
@@ -169,6 +170,8 @@ pub enum Detect {
     /// It has not.
     No,
 }
+
+words!(Detect, "choice" { Auto = "auto", Yes = "yes", No = "no" });
 
 /// How a .csv or .tsv file is read. What is `None` is seen in the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -1,0 +1,235 @@
+//! β = 2 without weights: products with X and Gram matrices, and no entry of WH at all.
+//!
+//! With F the factor, O the other one and `G = Oᵀ O`,
+//!
+//! $$ N = X O, \qquad P = F G, \qquad D_i = \tfrac12 \sum_j x_{ij}^2 - f_i \cdot (X O)_i + \tfrac12 f_i G f_i^\top $$
+//!
+//! so that an update takes one multiply-add for each entry of X and component, and D none:
+//! X O is kept until O changes. Where a row is fitted so well that D_i loses its digits in
+//! that sum, it is computed entry by entry.
+
+use parking_lot::Mutex;
+use pulp::Arch;
+use rayon::prelude::*;
+
+use super::dense::{OneSide, pack, share};
+use super::kernel::{Multiply, Times};
+use super::{At, Bars, Moves, Needs, PartsOf};
+use crate::engine::Real;
+use crate::factors::Side;
+use crate::numerics::Precision;
+
+/// D_i below this share of `½ Σ x²` is computed entry by entry: the sum above would lose
+/// more than three of its digits.
+const CANCELS: f64 = 1e-3;
+
+/// The data of both sides, and what was computed of them last.
+#[derive(Debug)]
+pub(super) struct Quadratic {
+    /// `½ Σ_j x_ij²` of each row of either side.
+    halves: [Vec<f64>; 2],
+    /// The last O and X O of either side.
+    last: [Mutex<Option<(Vec<f64>, Vec<f64>)>>; 2],
+}
+
+fn index(side: Side) -> usize {
+    match side {
+        Side::W => 0,
+        Side::H => 1,
+    }
+}
+
+impl Quadratic {
+    pub(super) fn new(x: &ndarray::Array2<f64>) -> Self {
+        let of_rows = x.rows().into_iter().map(|row| row.dot(&row) * 0.5);
+        let mut of_columns = vec![0.0; x.ncols()];
+        for row in x.rows() {
+            for (sum, value) in of_columns.iter_mut().zip(row) {
+                *sum += 0.5 * value * value;
+            }
+        }
+        Self {
+            halves: [of_rows.collect(), of_columns],
+            last: [Mutex::new(None), Mutex::new(None)],
+        }
+    }
+
+    /// X O, computed anew only where O has changed.
+    fn times<T: Real>(&self, x: &OneSide<T>, side: Side, other: &[f64], rank: usize) -> Vec<f64> {
+        let mut last = self.last[index(side)].lock();
+        if let Some((of, product)) = &*last
+            && of == other
+        {
+            return product.clone();
+        }
+        let product = times(x, other, rank);
+        *last = Some((other.to_vec(), product.clone()));
+        product
+    }
+
+    pub(super) fn parts<T: Real>(&self, x: &OneSide<T>, side: Side, at: At<'_>) -> PartsOf {
+        PartsOf {
+            negative: self.times(x, side, at.other, at.rank),
+            positive: multiply::<T>(at.factor, &gram::<T>(at.other, at.other, at.rank), at.rank),
+        }
+    }
+
+    /// `Ṅ = X Ȯ`, `Ṗ = Ḟ G + F (Ȯᵀ O + Oᵀ Ȯ)`.
+    pub(super) fn parts_tangent<T: Real>(
+        &self,
+        x: &OneSide<T>,
+        at: At<'_>,
+        moves: Moves<'_>,
+    ) -> PartsOf {
+        let rank = at.rank;
+        let gram_here = gram::<T>(at.other, at.other, rank);
+        let mut positive = multiply::<T>(moves.factor, &gram_here, rank);
+        let negative = match moves.other {
+            None => vec![0.0; at.factor.len()],
+            Some(other) => {
+                let moved = symmetric(&gram::<T>(other, at.other, rank), rank);
+                add(&mut positive, &multiply::<T>(at.factor, &moved, rank));
+                times(x, other, rank)
+            }
+        };
+        PartsOf { negative, positive }
+    }
+
+    /// `F̄ = P̄ G`, `Ō = Xᵀ N̄ + O (P̄ᵀ F + Fᵀ P̄)`.
+    pub(super) fn parts_cotangent<T: Real>(
+        &self,
+        there: &OneSide<T>,
+        at: At<'_>,
+        of: &PartsOf,
+        needs: Needs,
+    ) -> Bars {
+        let rank = at.rank;
+        let factor = || {
+            let gram = gram::<T>(at.other, at.other, rank);
+            multiply::<T>(&of.positive, &gram, rank)
+        };
+        let other = || {
+            let mut out = times(there, &of.negative, rank);
+            let mixed = symmetric(&gram::<T>(&of.positive, at.factor, rank), rank);
+            add(&mut out, &multiply::<T>(at.other, &mixed, rank));
+            out
+        };
+        Bars {
+            factor: needs.factor.then(factor),
+            other: needs.other.then(other),
+        }
+    }
+
+    /// D of each row; `None` where too many rows are fitted too well for it.
+    pub(super) fn errors<T: Real>(
+        &self,
+        x: &OneSide<T>,
+        side: Side,
+        at: At<'_>,
+    ) -> Option<Vec<f64>> {
+        // (32 bits have no digits to lose.)
+        if T::PRECISION != Precision::F64 {
+            return None;
+        }
+        let PartsOf { negative, positive } = self.parts(x, side, at);
+        let halves = &self.halves[index(side)];
+        let rank = at.rank;
+        let rows = halves.par_iter().enumerate().map(|(i, half)| {
+            let place = i * rank..(i + 1) * rank;
+            let (n, p) = (&negative[place.clone()], &positive[place.clone()]);
+            let factor = &at.factor[place];
+            let entries = factor.iter().zip(n).zip(p);
+            half + entries.map(|((f, n), p)| f * (0.5 * p - n)).sum::<f64>()
+        });
+        let errors: Vec<f64> = rows.collect();
+        let cancels = |(error, half): (&f64, &f64)| *error < CANCELS * half;
+        (!errors.iter().zip(halves).any(cancels)).then_some(errors)
+    }
+
+    /// The cotangents of both factors, given those of the rows' errors δ:
+    /// `F̄ = δ (F G − X O)`, `Ō = O (Fᵀ δ F) − Xᵀ δ F`.
+    pub(super) fn errors_cotangent<T: Real>(
+        &self,
+        [here, there]: [&OneSide<T>; 2],
+        side: Side,
+        at: At<'_>,
+        of: &[f64],
+        needs: Needs,
+    ) -> Bars {
+        let rank = at.rank;
+        let weighted = |rows: &[f64]| {
+            let rows = rows.chunks_exact(rank).zip(of);
+            rows.flat_map(|(row, bar)| row.iter().map(move |value| value * bar))
+                .collect::<Vec<f64>>()
+        };
+        let factor = || {
+            let PartsOf { negative, positive } = self.parts(here, side, at);
+            let slopes = positive.iter().zip(&negative).map(|(p, n)| p - n);
+            weighted(&slopes.collect::<Vec<f64>>())
+        };
+        let other = || {
+            let scaled = weighted(at.factor);
+            let mut out = multiply::<T>(at.other, &gram::<T>(&scaled, at.factor, rank), rank);
+            for (slot, product) in out.iter_mut().zip(times(there, &scaled, rank)) {
+                *slot -= product;
+            }
+            out
+        };
+        Bars {
+            factor: needs.factor.then(factor),
+            other: needs.other.then(other),
+        }
+    }
+}
+
+fn add(to: &mut [f64], what: &[f64]) {
+    to.iter_mut().zip(what).for_each(|(to, what)| *to += what);
+}
+
+/// `X O`, n×r.
+fn times<T: Real>(x: &OneSide<T>, other: &[f64], rank: usize) -> Vec<f64> {
+    let mut out = vec![0.0; x.rows * rank];
+    let other = T::rounded(other);
+    let rows = share(x.rows, x.columns * rank);
+    let tasks = out.par_chunks_mut(rows * rank).enumerate();
+    tasks.for_each(|(task, out)| {
+        Arch::new().dispatch(Times {
+            x: x.from_row(task * rows),
+            columns: x.columns,
+            other: &other,
+            out,
+        });
+    });
+    out
+}
+
+/// `A G` for a symmetric r×r matrix G, n×r.
+fn multiply<T: Real>(a: &[f64], gram: &[f64], rank: usize) -> Vec<f64> {
+    let mut out = vec![0.0; a.len()];
+    let gram = T::rounded(gram);
+    let rows = share(a.len() / rank, rank * rank);
+    let tasks = out
+        .par_chunks_mut(rows * rank)
+        .zip(a.par_chunks(rows * rank));
+    tasks.for_each(|(out, rows)| {
+        Arch::new().dispatch(Multiply {
+            rows,
+            other: &gram,
+            inner: rank,
+            out,
+        });
+    });
+    out
+}
+
+/// `Aᵀ B`, r×r, of two matrices with r numbers in each row.
+fn gram<T: Real>(a: &[f64], b: &[f64], rank: usize) -> Vec<f64> {
+    let transposed = pack([rank, a.len() / rank], &|k, j| a[j * rank + k]);
+    times::<T>(&transposed, b, rank)
+}
+
+/// `A + Aᵀ`.
+fn symmetric(a: &[f64], rank: usize) -> Vec<f64> {
+    let entries = (0..rank * rank).map(|at| a[at] + a[at % rank * rank + at / rank]);
+    entries.collect()
+}

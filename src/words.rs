@@ -1,0 +1,66 @@
+//! Settings that are one of a few words, the same in files, in messages and on the command
+//! line: [`FromStr`](std::str::FromStr) and [`Display`](std::fmt::Display) from one list.
+
+/// A setting that is one of a few words.
+pub trait Words: std::str::FromStr<Err = crate::Error> + Copy + Send + Sync + 'static {
+    /// The words, in the order of the values.
+    const WORDS: &'static [&'static str];
+}
+
+/// Gives the variants of an enum their words.
+macro_rules! words {
+    ($type:ty, $kind:literal { $first:ident = $first_word:literal $(, $variant:ident = $word:literal)* $(,)? }) => {
+        impl $crate::words::Words for $type {
+            const WORDS: &'static [&'static str] = &[$first_word $(, $word)*];
+        }
+
+        impl std::fmt::Display for $type {
+            fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                formatter.pad(match self {
+                    Self::$first => $first_word,
+                    $(Self::$variant => $word,)*
+                })
+            }
+        }
+
+        impl std::str::FromStr for $type {
+            type Err = $crate::Error;
+
+            fn from_str(word: &str) -> $crate::Result<Self> {
+                match word {
+                    $first_word => Ok(Self::$first),
+                    $($word => Ok(Self::$variant),)*
+                    _ => Err($crate::Error::UnknownName {
+                        kind: $kind,
+                        name: word.into(),
+                        known: concat!($first_word $(, ", ", $word)*),
+                    }),
+                }
+            }
+        }
+    };
+}
+
+pub(crate) use words;
+
+#[cfg(test)]
+mod tests {
+    use super::Words;
+    use crate::{Error, Method, Mode};
+
+    #[test]
+    fn every_word_leads_back_to_itself() {
+        fn round_trip<T: Words + std::fmt::Display>() {
+            for word in T::WORDS {
+                assert_eq!(word.parse::<T>().unwrap().to_string(), *word);
+            }
+        }
+        round_trip::<Method>();
+        round_trip::<Mode>();
+        let unknown = "altby".parse::<Method>();
+        assert!(
+            matches!(unknown, Err(Error::UnknownName { kind: "method", known, .. })
+                if known == "altbi, mu, p-mu, mu-t, frozen")
+        );
+    }
+}
