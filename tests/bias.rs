@@ -79,7 +79,7 @@ fn parts_that_cannot_be_fused_and_coupled_rows_are_compared_too() {
     let plain = problem(&x);
     let smooth = Rule::new(Arc::new(Beta::KL), vec![PenaltyTerm::tuned(Smooth)]);
     let found = bias(&plain, &smooth, Arc::new(Training), &factors, &lambda).unwrap();
-    assert!(found.refusal.unwrap().contains("couples rows"));
+    assert!(found.refusal.unwrap().contains("couple its rows"));
     let last = found.rows.last().unwrap();
     assert_eq!((last.length, last.relative_error), (Some(1024), 0.0));
     // Held-out errors have their own hypergradients.

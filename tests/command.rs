@@ -129,7 +129,7 @@ fn a_summary_names_the_engine_and_threads_change_nothing() {
     let out = folder.path("refused");
     let more = [
         "--hypergradient",
-        "forward",
+        "finite-differences",
         "--engine",
         "fused",
         "--out",
@@ -137,7 +137,7 @@ fn a_summary_names_the_engine_and_threads_change_nothing() {
     ];
     let refused = altbi(&[&base[..], &more].concat());
     assert_eq!(refused.status.code(), Some(2));
-    assert!(String::from_utf8_lossy(&refused.stderr).contains("forward mode"));
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("finite-differences"));
     assert!(!Path::new(&out).exists());
     if cfg!(not(feature = "flex")) {
         let unbuilt = altbi(&[&base[..], &["--device", "flex"]].concat());

@@ -164,7 +164,9 @@ fn the_implicit_mode_knows_every_scope_of_one_factor() {
         .flat_map(|span| SCOPES.map(|scope| (span, scope)))
     {
         let bunch = bunch(&problem, 1.0, span, vec![Arc::new(SquaredL2)], false);
-        let lambda = weights(&problem, &bunch, scope);
+        // Strong weights: their updates come to rest soon.
+        let weak = weights(&problem, &bunch, scope);
+        let lambda: Vec<Tensor<2>> = weak.into_iter().map(|weight| weight * 10.0).collect();
         let pair = pair(&problem);
         let implicit = bunch.hypergradient(&pair, &lambda, Mode::Implicit).unwrap();
         let long = bunch.with_length(4000).unwrap();

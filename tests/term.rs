@@ -313,7 +313,7 @@ fn what_cannot_be_fused_is_refused_by_name_or_runs_on_tensors() {
         .map(|_| ())
         .unwrap_err()
         .to_string();
-    assert!(refused.contains("finite differences"), "{refused}");
+    assert!(refused.contains("finite-differences"), "{refused}");
     // A penalty that knows nothing of any engine runs fused all the same.
     let config = practical_like(2).with_scope(Scope::Row);
     let terms = [(Side::W, PenaltyTerm::tuned(Hoyer))];

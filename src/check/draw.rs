@@ -62,7 +62,8 @@ impl Draw {
         seed: u64,
         given: &Given,
     ) -> Result<Self> {
-        let pair = factors(problem, rank, seed, &given.factors)?;
+        let mut generator = ChaCha8Rng::seed_from_u64(seed);
+        let pair = factors(problem, rank, &mut generator, &given.factors)?;
         let layout = layout(problem, bunch, scope, rank)?;
         let lambda = match &given.lambda {
             Some(column) => {
@@ -71,9 +72,6 @@ impl Draw {
                 parts.iter().map(|part| problem.state(part)).collect()
             }
             None => {
-                let mut generator = ChaCha8Rng::seed_from_u64(seed);
-                // Other numbers than those of the factors.
-                generator.set_stream(5);
                 let shapes: Vec<[usize; 2]> =
                     layout.groups.iter().map(|group| group.shape).collect();
                 let scales = bunch.natural_scales(&pair, &shapes);
@@ -91,7 +89,12 @@ impl Draw {
     }
 }
 
-fn factors(problem: &Problem, rank: usize, seed: u64, given: &GivenFactors) -> Result<Pair> {
+fn factors(
+    problem: &Problem,
+    rank: usize,
+    generator: &mut ChaCha8Rng,
+    given: &GivenFactors,
+) -> Result<Pair> {
     let [n, m] = problem.shape();
     if rank == 0 || rank > 16 * n.max(m) {
         return Err(Error::Setting {
@@ -100,9 +103,8 @@ fn factors(problem: &Problem, rank: usize, seed: u64, given: &GivenFactors) -> R
             range: "at least 1 and at most sixteen times the larger side of X",
         });
     }
-    let mut generator = ChaCha8Rng::seed_from_u64(seed);
-    let w = uniform(&mut generator, n, rank) + 0.1;
-    let h = uniform(&mut generator, rank, m) + 0.1;
+    let w = uniform(generator, n, rank) + 0.1;
+    let h = uniform(generator, rank, m) + 0.1;
     let h = given.h.as_ref().unwrap_or(&h);
     let h_tensor = problem.tensor("H", h, [rank, m])?;
     let w = match &given.w {

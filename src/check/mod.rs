@@ -37,7 +37,7 @@ use burn::tensor::Tensor;
 pub use bias::{Bias, BiasRow, LENGTHS, bias};
 pub use cases::{BETAS, BUNCHES, Case, SHAPES, cases};
 pub use draw::{Draw, Given};
-pub use report::{CheckReport, Comparison, Control, Verdict};
+pub use report::{CheckReport, Control, ModeComparison, Verdict};
 
 use crate::bunch::{Bunch, Pair};
 use crate::divergence::Divergence;
@@ -157,8 +157,8 @@ fn compare(
             _ => (Some(tolerances.exact), rounding.of_tangents),
         };
         match (tolerance, by_mode(mode)) {
-            (None, _) => Comparison::unchecked(mode, "too coarse in 32 bits".into()),
-            (_, Err(refusal)) => Comparison::unchecked(mode, refusal.to_string()),
+            (None, _) => ModeComparison::unchecked(mode, "too coarse in 32 bits".into()),
+            (_, Err(refusal)) => ModeComparison::unchecked(mode, refusal.to_string()),
             (Some(tolerance), Ok(gradient)) => {
                 let difference = relative_difference(&gradient, &reference);
                 let absolute = largest_difference(&gradient, &reference);
@@ -166,14 +166,14 @@ fn compare(
                     by_differences = Some(gradient);
                 }
                 if difference > tolerance && absolute <= rounding {
-                    Comparison::unchecked(mode, format!("lost in rounding ({rounding:.1e})"))
+                    ModeComparison::unchecked(mode, format!("lost in rounding ({rounding:.1e})"))
                 } else {
-                    Comparison::measured(mode, difference, tolerance)
+                    ModeComparison::measured(mode, difference, tolerance)
                 }
             }
         }
     });
-    let comparisons: Vec<Comparison> = comparisons.collect();
+    let comparisons: Vec<ModeComparison> = comparisons.collect();
     let controls = [Fault::PrintedOuterGradient, Fault::FlippedSign].map(|fault| {
         let gradient = with_fault(fault).ok();
         // Where λ plays no part (no penalty, a lone row under smoothness) every

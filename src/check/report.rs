@@ -30,7 +30,7 @@ impl fmt::Display for Verdict {
 
 /// One mode against reverse mode.
 #[derive(Debug, Clone, Serialize)]
-pub struct Comparison {
+pub struct ModeComparison {
     /// The mode.
     pub mode: Mode,
     /// Relative difference; `None` where unchecked.
@@ -43,7 +43,7 @@ pub struct Comparison {
     pub reason: Option<String>,
 }
 
-impl Comparison {
+impl ModeComparison {
     pub(super) fn measured(mode: Mode, difference: f64, tolerance: f64) -> Self {
         Self {
             mode,
@@ -101,7 +101,7 @@ pub struct CheckReport {
     /// Reverse mode's `dE/dλ`.
     pub hypergradient: Vec<f64>,
     /// The other modes against it.
-    pub comparisons: Vec<Comparison>,
+    pub comparisons: Vec<ModeComparison>,
     /// The negative controls.
     pub controls: Vec<Control>,
 }
@@ -117,7 +117,7 @@ impl CheckReport {
     /// Whether something differs, or a known mistake went unnoticed. A report can
     /// be neither consistent nor inconsistent: nothing could be checked.
     pub fn is_inconsistent(&self) -> bool {
-        let differs = |c: &Comparison| c.verdict == Verdict::Mismatch;
+        let differs = |c: &ModeComparison| c.verdict == Verdict::Mismatch;
         self.comparisons.iter().any(differs) || !self.controls_hold()
     }
 
@@ -180,7 +180,7 @@ mod tests {
     fn report(difference: f64, control: Option<f64>) -> CheckReport {
         CheckReport {
             hypergradient: vec![1.0],
-            comparisons: vec![Comparison::measured(Mode::Forward, difference, 1e-10)],
+            comparisons: vec![ModeComparison::measured(Mode::Forward, difference, 1e-10)],
             controls: vec![Control::new("a mistake", control, 1e-10)],
         }
     }
@@ -193,7 +193,7 @@ mod tests {
         assert!(report(1e-12, None).is_consistent());
         assert!(!report(f64::INFINITY, Some(2.0)).is_consistent());
         let mut nothing = report(0.0, Some(2.0));
-        nothing.comparisons = vec![Comparison::unchecked(Mode::Forward, "why".into())];
+        nothing.comparisons = vec![ModeComparison::unchecked(Mode::Forward, "why".into())];
         assert!(!nothing.is_consistent());
     }
 }

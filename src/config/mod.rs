@@ -342,20 +342,6 @@ impl AltBiConfig {
         check_length(self.bunch)?;
         self.lambda_step.check()?;
         self.scope.check()?;
-        let along_logarithm = matches!(
-            self.lambda_step,
-            LambdaStep::Normalized(_) | LambdaStep::Adam(_)
-        );
-        if matches!(self.scope, Scope::Hierarchical(_))
-            && self.method == Method::AltBi
-            && !along_logarithm
-        {
-            return Err(Error::Conflict {
-                first: "a hierarchical scope",
-                second: "a step along λ itself (inv-iter, constant)",
-                reason: "it is log λ that is held together; take a step along log λ (adam, normalized)",
-            });
-        }
         let not_negative = |value: f64| (0.0..=LARGEST).contains(&value);
         let lambda = match self.lambda {
             LambdaStart::Auto => 0.0,

@@ -8,7 +8,7 @@ use pulp::{Simd, WithSimd};
 use super::entry::Entry;
 use super::kernel::BENCH;
 use super::lanes::Real;
-use super::matrix::{PackTransposed, Source};
+use super::matrix::{PackTransposed, Storage};
 use super::pass::{Evaluation, Multiply, Panel, Pass, Project};
 use super::plan::Plan;
 use super::scratch::{Aligned, BlockScratch, CHUNK, GROUP, MOST_LANES, Scratch, panel_length};
@@ -18,9 +18,9 @@ use super::step::Update;
 #[derive(Clone, Copy)]
 pub(super) struct Shared<'a, T> {
     pub(super) plan: &'a Plan,
-    pub(super) x: Source<'a, T>,
-    pub(super) mask: Option<Source<'a, T>>,
-    pub(super) held_out: Option<Source<'a, T>>,
+    pub(super) x: Storage<'a, T>,
+    pub(super) mask: Option<Storage<'a, T>>,
+    pub(super) held_out: Option<Storage<'a, T>>,
     /// The other factor, r numbers for each column.
     pub(super) other: &'a [T],
     /// Its sums over the columns, r numbers.
@@ -71,14 +71,14 @@ pub(crate) struct RowOutcome {
 }
 
 /// Some rows, block after block.
-pub(super) struct Task<'a, T, D> {
+pub(super) struct BlockTask<'a, T, D> {
     pub(super) shared: Shared<'a, T>,
     pub(super) rows: Rows<'a>,
     pub(super) scratch: &'a mut Scratch<T>,
     pub(super) divergence: D,
 }
 
-impl<T: Real, D: Entry> WithSimd for Task<'_, T, D> {
+impl<T: Real, D: Entry> WithSimd for BlockTask<'_, T, D> {
     type Output = ();
 
     #[inline(always)]
@@ -91,8 +91,8 @@ impl<T: Real, D: Entry> WithSimd for Task<'_, T, D> {
         } = self.rows;
         // Blocks are packed together, or not at all.
         let blocks = match self.shared.x {
-            Source::Packed(_) => 1,
-            Source::Transposed(_) => GROUP,
+            Storage::Packed(_) => 1,
+            Storage::Transposed(_) => GROUP,
         };
         let rows = blocks * T::lanes::<S>();
         let groups = factor.chunks_mut(rows * self.shared.rank);
@@ -198,8 +198,8 @@ impl<T: Real, S: Simd, D: Entry> Group<'_, T, S, D> {
             ..
         } = *self.shared;
         let chunk = match x {
-            Source::Packed(_) => columns,
-            Source::Transposed(_) => CHUNK,
+            Storage::Packed(_) => columns,
+            Storage::Transposed(_) => CHUNK,
         };
         for from in (0..columns).step_by(chunk) {
             let columns = from..columns.min(from + chunk);
@@ -213,8 +213,13 @@ impl<T: Real, S: Simd, D: Entry> Group<'_, T, S, D> {
         }
     }
 
-    fn pack(&self, source: Option<Source<'_, T>>, buffer: &mut Aligned<T>, columns: &Range<usize>) {
-        if let Some(Source::Transposed(matrix)) = source {
+    fn pack(
+        &self,
+        source: Option<Storage<'_, T>>,
+        buffer: &mut Aligned<T>,
+        columns: &Range<usize>,
+    ) {
+        if let Some(Storage::Transposed(matrix)) = source {
             self.simd.vectorize(PackTransposed {
                 matrix,
                 rows: self.first..self.first + self.count,
@@ -225,16 +230,16 @@ impl<T: Real, S: Simd, D: Entry> Group<'_, T, S, D> {
     }
 
     /// A part's entries: packed beforehand, or by [`pack`](Self::pack).
-    fn packed<'b>(&self, source: Source<'b, T>, buffer: &'b Aligned<T>, part: &Part) -> &'b [T] {
+    fn packed<'b>(&self, source: Storage<'b, T>, buffer: &'b Aligned<T>, part: &Part) -> &'b [T] {
         let lanes = T::lanes::<S>();
         let length = part.columns.len() * lanes;
         match source {
-            Source::Packed(values) => {
+            Storage::Packed(values) => {
                 let row = self.first + part.block * lanes;
                 let start = row * self.shared.columns + part.columns.start * lanes;
                 &values[start..start + length]
             }
-            Source::Transposed(_) => {
+            Storage::Transposed(_) => {
                 let panels = buffer.get(GROUP * panel_length::<T>());
                 &panels[part.block * panel_length::<T>()..][..length]
             }

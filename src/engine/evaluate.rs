@@ -3,7 +3,7 @@
 use pulp::Simd;
 
 use super::entry::{Entry, Parts};
-use super::kernel::{Columns, Point, SIDE, TILE, Workbench, reconstruct};
+use super::kernel::{Columns, RowState, SIDE, TILE, Workbench, reconstruct};
 use super::lanes::{Lanes, Real};
 
 /// Adds the columns' divergence, and its derivative along ẇ, to `error`.
@@ -12,7 +12,7 @@ pub(super) fn evaluate<T, S, D, const TANGENT: bool, const WEIGHTED: bool>(
     simd: S,
     divergence: D,
     columns: &Columns<'_, T, S>,
-    point: &Point<'_, T::Vector<S>>,
+    point: &RowState<'_, T::Vector<S>>,
     memory: &mut [T::Vector<S>],
     error: &mut [Lanes<T, S>; 2],
 ) where

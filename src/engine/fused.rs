@@ -5,10 +5,10 @@ use parking_lot::Mutex;
 use pulp::Arch;
 use rayon::prelude::*;
 
-use super::block::{RowOutcome, Rows, Shared, Task, Wanted};
+use super::block::{BlockTask, RowOutcome, Rows, Shared, Wanted};
 use super::entry::{Entry, Frobenius, General, ItakuraSaito, KullbackLeibler};
 use super::lanes::Real;
-use super::matrix::{Packed, Source};
+use super::matrix::{Packed, Storage};
 use super::plan::Plan;
 use super::scratch::Scratch;
 use crate::factors::Side;
@@ -50,10 +50,10 @@ impl<T: Real> PackedWeights<T> {
         }
     }
 
-    fn source(&self, side: Side) -> Source<'_, T> {
+    fn source(&self, side: Side) -> Storage<'_, T> {
         match side {
             Side::W => self.packed.source(),
-            Side::H => Source::Transposed(&self.plain),
+            Side::H => Storage::Transposed(&self.plain),
         }
     }
 }
@@ -130,7 +130,7 @@ impl<T: Real> Fused<T> {
         let held_out = held_out.as_ref().filter(|_| request.held_out);
         let x = match side {
             Side::W => self.x.source(),
-            Side::H => Source::Transposed(problem.x()),
+            Side::H => Storage::Transposed(problem.x()),
         };
         let mask = mask.as_ref().map(|weights| weights.source(side));
         let held_out = held_out.map(|weights| weights.source(side));
@@ -202,7 +202,7 @@ impl<T: Real> Share<'_, T> {
             // Each thread has its own; none ever waits.
             let thread = rayon::current_thread_index().unwrap_or(0) % self.scratch.len();
             let mut scratch = self.scratch[thread].lock();
-            Arch::new().dispatch(Task {
+            Arch::new().dispatch(BlockTask {
                 shared,
                 rows,
                 scratch: &mut *scratch,

@@ -36,7 +36,7 @@ pub(super) struct Columns<'a, T: Real, S: Simd> {
 
 /// Where the rows stand: w and its derivative with respect to λ, one vector per
 /// component.
-pub(super) struct Point<'a, V> {
+pub(super) struct RowState<'a, V> {
     pub(super) w: &'a [V],
     pub(super) w_dot: &'a [V],
 }
@@ -125,7 +125,7 @@ impl<'a, V> Workbench<'a, V> {
 pub(super) fn reconstruct<T: Real, S: Simd, const TANGENT: bool>(
     simd: S,
     tile: &Columns<'_, T, S>,
-    point: &Point<'_, T::Vector<S>>,
+    point: &RowState<'_, T::Vector<S>>,
     bench: &mut Workbench<'_, T::Vector<S>>,
 ) {
     let count = tile.x.len();
@@ -147,7 +147,7 @@ pub(super) fn reconstruct<T: Real, S: Simd, const TANGENT: bool>(
 fn reconstruct_some<T: Real, S: Simd, const TANGENT: bool, const J: usize>(
     simd: S,
     tile: &Columns<'_, T, S>,
-    point: &Point<'_, T::Vector<S>>,
+    point: &RowState<'_, T::Vector<S>>,
     from: usize,
     bench: &mut Workbench<'_, T::Vector<S>>,
 ) {
@@ -186,7 +186,7 @@ pub(super) fn accumulate<T, S, D, const TANGENT: bool, const WEIGHTED: bool>(
     simd: S,
     divergence: D,
     columns: &Columns<'_, T, S>,
-    point: &Point<'_, T::Vector<S>>,
+    point: &RowState<'_, T::Vector<S>>,
     memory: &mut [T::Vector<S>],
     sums: &mut Sums<&mut [T::Vector<S>]>,
 ) where

@@ -16,7 +16,7 @@ use super::scratch::{Aligned, panel_length};
 
 /// A matrix whose blocks of rows are to be read.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Source<'a, T> {
+pub(super) enum Storage<'a, T> {
     /// Packed beforehand.
     Packed(&'a [T]),
     /// The transpose of a host matrix.
@@ -48,8 +48,8 @@ impl<T: Real> Packed<T> {
         Self { values, length }
     }
 
-    pub(super) fn source(&self) -> Source<'_, T> {
-        Source::Packed(self.values.get(self.length))
+    pub(super) fn source(&self) -> Storage<'_, T> {
+        Storage::Packed(self.values.get(self.length))
     }
 }
 

@@ -5,7 +5,7 @@ use pulp::{Simd, WithSimd};
 
 use super::entry::Entry;
 use super::evaluate::evaluate;
-use super::kernel::{Columns, Point, Sums, accumulate, project};
+use super::kernel::{Columns, RowState, Sums, accumulate, project};
 use super::lanes::{Lanes, Real};
 
 /// What every pass reads, as plain numbers.
@@ -36,8 +36,8 @@ impl<'a, T: Real> Panel<'a, T> {
     }
 
     #[inline(always)]
-    fn point<S: Simd>(&self) -> Point<'a, T::Vector<S>> {
-        Point {
+    fn point<S: Simd>(&self) -> RowState<'a, T::Vector<S>> {
+        RowState {
             w: T::vectors::<S>(self.w),
             w_dot: T::vectors::<S>(self.w_dot),
         }

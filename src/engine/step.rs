@@ -2,7 +2,7 @@
 
 use pulp::{Simd, WithSimd};
 
-use super::kernel::{Point, Sums};
+use super::kernel::{RowState, Sums};
 use super::lanes::{Lanes, Real};
 use super::plan::{Plan, TermScale};
 use super::scratch::MOST_LANES;
@@ -43,7 +43,7 @@ impl<T: Real> WithSimd for Update<'_, T> {
                 value: rows,
                 dot: zero.constant(f64::from(u8::from(tuned))),
             };
-            let point = Point {
+            let point = RowState {
                 w: &*w,
                 w_dot: &*w_dot,
             };

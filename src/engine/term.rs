@@ -2,7 +2,7 @@
 
 use pulp::Simd;
 
-use super::kernel::{Point, Sums};
+use super::kernel::{RowState, Sums};
 use super::lanes::{Lanes, Real};
 use crate::penalty::FusedPenalty;
 
@@ -19,7 +19,7 @@ impl FusedPenalty {
         self,
         simd: S,
         weight: &TermWeight<T, S>,
-        point: &Point<'_, T::Vector<S>>,
+        point: &RowState<'_, T::Vector<S>>,
         sums: &mut Sums<&mut [T::Vector<S>]>,
     ) {
         let rank = point.w.len();

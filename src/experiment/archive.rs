@@ -18,7 +18,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::trial::Fitted;
-use super::{Campaign, Contender, Dataset, Layout, Protocol, TrialRecord};
+use super::{Arrangement, Campaign, Contender, Dataset, Protocol, TrialRecord};
 use crate::config::Method;
 use crate::data::{Lock, fingerprint, write_npy, write_whole};
 use crate::error::{Error, Result};
@@ -48,7 +48,7 @@ pub struct DatasetRecord {
     /// Components looked for.
     pub rank: usize,
     /// What W and H look like.
-    pub layout: Layout,
+    pub layout: Arrangement,
     /// SHA-256 of X.
     pub fingerprint: String,
     /// Percent of the true W and H that is almost zero, where they are known.

@@ -47,7 +47,7 @@ words!(Size, "size" { Full = "full", Small = "small" });
 /// What the columns of W and rows of H are, for whoever draws them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Layout {
+pub enum Arrangement {
     /// Numbers in no order.
     Unordered,
     /// Columns of W are signals.
@@ -75,7 +75,7 @@ pub struct Dataset {
     /// Components to look for.
     pub rank: usize,
     /// What W and H look like.
-    pub layout: Layout,
+    pub layout: Arrangement,
 }
 
 /// Mean of the counts of the Poisson data relative to that of A.
@@ -113,7 +113,7 @@ impl Dataset {
                     "Benchmark A",
                     made(what),
                     data,
-                    Layout::Unordered,
+                    Arrangement::Unordered,
                 ));
                 all.extend(both_ranks("a", published.map(published_a).transpose()?));
             }
@@ -125,7 +125,7 @@ impl Dataset {
                     "Benchmark B",
                     made(what),
                     data,
-                    Layout::Signals,
+                    Arrangement::Signals,
                 ));
                 all.extend(both_ranks("b", published.map(published_b).transpose()?));
             }
@@ -149,7 +149,7 @@ impl Dataset {
                     "Benchmark C",
                     origin,
                     data,
-                    Layout::Signals,
+                    Arrangement::Signals,
                 ));
             }
             BenchmarkName::D => {
@@ -177,7 +177,7 @@ impl Dataset {
                     "Benchmark D",
                     origin,
                     data,
-                    Layout::Maps { side },
+                    Arrangement::Maps { side },
                 ));
             }
             BenchmarkName::Poisson => {
@@ -189,14 +189,14 @@ impl Dataset {
                     title,
                     made(what),
                     data,
-                    Layout::Unordered,
+                    Arrangement::Unordered,
                 ));
             }
         }
         Ok(all)
     }
 
-    fn made(name: &str, title: &str, origin: String, data: Benchmark, layout: Layout) -> Self {
+    fn made(name: &str, title: &str, origin: String, data: Benchmark, layout: Arrangement) -> Self {
         Self {
             name: name.into(),
             title: title.into(),
@@ -244,9 +244,9 @@ impl Dataset {
             }),
             rank,
             layout: if name == "a" {
-                Layout::Unordered
+                Arrangement::Unordered
             } else {
-                Layout::Signals
+                Arrangement::Signals
             },
         }
     }

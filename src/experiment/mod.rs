@@ -50,7 +50,7 @@ pub use archive::{Archive, DatasetRecord};
 pub use campaign::{Campaign, CampaignEnding, Progress, Unwatched, Watcher};
 pub use comparison::{Comparison, Conclusion, SIGNIFICANT, comparisons};
 pub use contender::{Contender, RESPONSE_LAMBDAS};
-pub use dataset::{BenchmarkName, Dataset, Layout, Size};
+pub use dataset::{Arrangement, BenchmarkName, Dataset, Size};
 pub use measure::{Measure, Measures, Moment, Protocol};
 pub use results::{ActingLambda, DatasetResults, Results};
 pub use trial::{CurvePoint, TrialRecord};

@@ -9,7 +9,7 @@ use super::archive::{
     H, LAMBDA, LAMBDA_AT_START, MAIN, W, contents, dataset_record, read_json, trial_path,
 };
 use super::campaign::STARTS;
-use super::{Contender, DatasetRecord, Layout, Measure, Moment, Protocol, TrialRecord};
+use super::{Arrangement, Contender, DatasetRecord, Measure, Moment, Protocol, TrialRecord};
 use crate::data::read_matrix;
 use crate::error::{Error, Result};
 use crate::factors::Factors;
@@ -74,7 +74,7 @@ impl Results {
             }
             let dataset = dataset_record(path, name)?;
             let [_, m] = dataset.shape;
-            if let Layout::Maps { side } = dataset.layout
+            if let Arrangement::Maps { side } = dataset.layout
                 && side.checked_mul(side) != Some(m)
             {
                 let reason = format!("maps of {side}×{side} pixels do not have {m} entries");

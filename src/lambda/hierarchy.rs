@@ -11,7 +11,7 @@
 
 use ndarray::Array2;
 
-use super::{LambdaStep, Layout, Moments, Scope};
+use super::{Layout, Scope, StepAt, StepRule};
 
 /// The step of a whole column whose groups may be hierarchical.
 #[derive(Debug, Clone)]
@@ -22,11 +22,8 @@ pub(crate) struct Hierarchy {
 
 /// Where a run stands, as far as a step needs to know.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Moment {
-    /// From 1.
-    pub(crate) iteration: usize,
-    /// The last one.
-    pub(crate) of: usize,
+pub(crate) struct StepContext {
+    pub(crate) at: StepAt,
     /// N / (2E).
     pub(crate) evidence: f64,
     /// The interval that λ is kept in.
@@ -50,35 +47,42 @@ impl Hierarchy {
         self.groups.iter().filter(of_group).count()
     }
 
-    /// What the step has to remember, for the weights and for the levels.
-    pub(crate) fn moments(&self, step: LambdaStep, lambda: &Array2<f64>) -> Option<Moments> {
-        step.moments(&Array2::zeros((lambda.len() + self.levels(), 1)))
+    /// What the step remembers, for the weights and for the levels: nothing as yet.
+    pub(crate) fn memory(&self, step: &dyn StepRule, weights: usize) -> Array2<f64> {
+        Array2::zeros((weights + self.levels(), step.memories()))
     }
 
-    /// One step, in place.
+    /// One step, in place, and the projection to the interval.
     ///
     /// # Shapes
     /// `lambda` and `hypergradient` p×1.
     pub(crate) fn apply(
         &self,
-        step: LambdaStep,
+        step: &dyn StepRule,
         lambda: &mut Array2<f64>,
         hypergradient: &Array2<f64>,
-        moment: Moment,
-        moments: Option<&mut Moments>,
+        context: StepContext,
+        memory: &mut Array2<f64>,
     ) {
-        let (least, most) = moment.interval;
+        let (least, most) = context.interval;
         // A weight of zero was asked for, and stays. (Without a lower end nothing has to be
         // remembered for that: an iteration of the paper's allocates nothing.)
         let before = (least > 0.0).then(|| lambda.clone());
         if self.levels() == 0 {
-            let (iteration, of) = (moment.iteration, moment.of);
-            step.apply(lambda, hypergradient, iteration, of, most, moments);
+            step.step(lambda, hypergradient, context.at, memory);
         } else {
-            self.apply_in_parts(step, lambda, hypergradient, moment, moments);
+            self.step_in_parts(step, lambda, hypergradient, context, memory);
         }
-        // (What is not a number must be noticed, so it stays as it is.)
-        lambda.mapv_inplace(|weight| if weight > most { most } else { weight });
+        // Not `clamp`: what is not a number must stay one, to be noticed.
+        lambda.mapv_inplace(|weight| {
+            if weight < 0.0 {
+                0.0
+            } else if weight > most {
+                most
+            } else {
+                weight
+            }
+        });
         if let Some(before) = before {
             lambda.zip_mut_with(&before, |weight, before| {
                 if *weight < least && *before > 0.0 {
@@ -90,13 +94,13 @@ impl Hierarchy {
 
     /// Each λ_k as e^δ_k with its group's e^μ behind all of them, stepped like weights
     /// and put together again.
-    fn apply_in_parts(
+    fn step_in_parts(
         &self,
-        step: LambdaStep,
+        step: &dyn StepRule,
         lambda: &mut Array2<f64>,
         hypergradient: &Array2<f64>,
-        moment: Moment,
-        moments: Option<&mut Moments>,
+        context: StepContext,
+        memory: &mut Array2<f64>,
     ) {
         let weights = lambda.len();
         let mut parts = Array2::zeros((weights + self.levels(), 1));
@@ -121,15 +125,14 @@ impl Hierarchy {
             parts[[level, 0]] = mean.exp();
             for (index, logarithm) in positive().zip(logarithms) {
                 let deviation = logarithm - mean;
-                let slope = moment.evidence * lambda[[index, 0]] * hypergradient[[index, 0]];
+                let slope = context.evidence * lambda[[index, 0]] * hypergradient[[index, 0]];
                 let part = deviation.exp();
                 parts[[index, 0]] = part;
                 slopes[[index, 0]] = (slope + deviation / (spread * spread)) / part;
                 slopes[[level, 0]] += slope / mean.exp();
             }
         }
-        let (iteration, of) = (moment.iteration, moment.of);
-        step.apply(&mut parts, &slopes, iteration, of, f64::INFINITY, moments);
+        step.step(&mut parts, &slopes, context.at, memory);
         let mut next_level = weights..;
         for (range, spread) in &self.groups {
             let level = match spread {
@@ -147,7 +150,7 @@ impl Hierarchy {
 mod tests {
     use super::*;
     use crate::factors::Side;
-    use crate::lambda::WeightGroup;
+    use crate::lambda::{LambdaStep, WeightGroup};
 
     fn layout(scopes: &[Scope]) -> Layout {
         let groups = scopes.iter().map(|scope| WeightGroup {
@@ -168,18 +171,20 @@ mod tests {
         let targets = [0.0, 1.0, 2.0];
         let step = LambdaStep::Adam(0.1);
         let mut lambda = Array2::from_elem((3, 1), (-1.0f64).exp());
-        let mut moments = hierarchy.moments(step, &lambda);
+        let mut memory = hierarchy.memory(&step, 3);
         for iteration in 1..=2000 {
             let distance = |k: usize| lambda[[k, 0]].ln() - targets[k];
             let error = 1.0 + 0.5 * (0..3).map(|k| distance(k).powi(2)).sum::<f64>();
             let gradient = Array2::from_shape_fn((3, 1), |(k, _)| distance(k) / lambda[[k, 0]]);
-            let moment = Moment {
-                iteration,
-                of: 2000,
+            let context = StepContext {
+                at: StepAt {
+                    iteration,
+                    iterations: 2000,
+                },
                 evidence: entries / (2.0 * error),
                 interval: (0.0, f64::INFINITY),
             };
-            hierarchy.apply(step, &mut lambda, &gradient, moment, moments.as_mut());
+            hierarchy.apply(&step, &mut lambda, &gradient, context, &mut memory);
         }
         lambda.iter().map(|weight| weight.ln()).collect()
     }
@@ -214,13 +219,16 @@ mod tests {
         let step = LambdaStep::Normalized(5.0);
         let mut lambda = ndarray::array![[0.0], [1.0], [2.0], [1.0]];
         let gradient = ndarray::array![[7.0], [-1.0], [-1.0], [1.0]];
-        let moment = Moment {
-            iteration: 1,
-            of: 2,
+        let context = StepContext {
+            at: StepAt {
+                iteration: 1,
+                iterations: 2,
+            },
             evidence: 1.0,
             interval: (0.1, 3.0),
         };
-        hierarchy.apply(step, &mut lambda, &gradient, moment, None);
+        let mut memory = hierarchy.memory(&step, 4);
+        hierarchy.apply(&step, &mut lambda, &gradient, context, &mut memory);
         assert_eq!(lambda[[0, 0]], 0.0);
         assert_eq!((lambda[[1, 0]], lambda[[2, 0]]), (3.0, 3.0));
         assert!(lambda[[3, 0]] >= 0.1 && lambda[[3, 0]] < 1.0);

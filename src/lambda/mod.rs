@@ -10,9 +10,9 @@ mod layout;
 mod scope;
 mod step;
 
-pub(crate) use hierarchy::{Hierarchy, Moment};
+pub(crate) use hierarchy::{Hierarchy, StepContext};
 pub use initial::{LambdaStart, balanced_lambda};
 pub use layout::{Layout, WeightGroup};
 pub(crate) use scope::check_weights_by_component;
 pub use scope::{SCOPES, Scope, Units};
-pub use step::{LambdaStep, Moments};
+pub use step::{LambdaStep, StepAt, StepRule};

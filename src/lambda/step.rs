@@ -10,7 +10,7 @@
 //! The first two have units: what they do depends on the scale of X, W and λ. The last
 //! two do not, and no hypergradient, however large, moves log λ by much more than ρ.
 
-use std::fmt;
+use std::fmt::{self, Debug};
 use std::str::FromStr;
 
 use ndarray::Array2;
@@ -18,7 +18,65 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
 
-/// How λ moves. Whatever the rule, the result is kept in `[0, λ_max]`.
+/// How λ moves from one iteration to the next. A step of your own plugs in like the
+/// built-in ones ([`LambdaStep`]): [`Solver::with_lambda_step`](crate::Solver::with_lambda_step).
+///
+/// ```
+/// use altbi::lambda::{StepAt, StepRule};
+/// use ndarray::Array2;
+///
+/// /// Against the sign of the slope, by a share of λ.
+/// #[derive(Debug)]
+/// struct BySign;
+///
+/// impl StepRule for BySign {
+///     fn step(&self, lambda: &mut Array2<f64>, slope: &Array2<f64>, _: StepAt, _: &mut Array2<f64>) {
+///         lambda.zip_mut_with(slope, |l, slope| *l *= 1.0 - 0.05 * slope.signum());
+///     }
+/// }
+///
+/// let x = ndarray::array![[1.0, 2.0, 0.5], [0.3, 1.0, 4.0]];
+/// let config = altbi::AltBiConfig::new(1).with_max_iterations(5);
+/// let outcome = config.solver(altbi::Beta::KL, altbi::L1).with_lambda_step(BySign).fit(&x)?;
+/// assert!(outcome.lambda.iter().all(|weight| *weight > 0.0));
+/// # Ok::<(), altbi::Error>(())
+/// ```
+pub trait StepRule: Debug + Send + Sync {
+    /// One step, in place. It need not stay in the interval of λ: the solver projects.
+    ///
+    /// # Shapes
+    /// `lambda` and `hypergradient` p×1, `memory` p×[`memories`](Self::memories): zeros in
+    /// the first iteration, then what the step left there; checkpoints keep it.
+    fn step(
+        &self,
+        lambda: &mut Array2<f64>,
+        hypergradient: &Array2<f64>,
+        at: StepAt,
+        memory: &mut Array2<f64>,
+    );
+
+    /// How many numbers it remembers for each weight.
+    fn memories(&self) -> usize {
+        0
+    }
+
+    /// Whether it steps along log λ, as weights that are held together
+    /// ([`Scope::Hierarchical`](super::Scope::Hierarchical)) need it.
+    fn is_along_logarithm(&self) -> bool {
+        false
+    }
+}
+
+/// The iteration that a step belongs to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StepAt {
+    /// From 1.
+    pub iteration: usize,
+    /// The last one, if the run goes on for so long.
+    pub iterations: usize,
+}
+
+/// The built-in steps. Whatever the rule, the result is kept in the interval of λ.
 ///
 /// The projection is part of the method although the paper does not print it:
 /// `‖LW‖₁ = Σ λ_i ‖w_i‖₁` needs λ ≥ 0, and without it runs become non-finite at
@@ -35,18 +93,6 @@ pub enum LambdaStep {
     Normalized(f64),
     /// Adam on log λ with this rate, which falls linearly to 0.
     Adam(f64),
-}
-
-/// What Adam remembers: running means of the slope along log λ and of its square.
-///
-/// # Shapes
-/// n×1 each.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Moments {
-    /// Of the slope.
-    pub first: Array2<f64>,
-    /// Of its square.
-    pub second: Array2<f64>,
 }
 
 /// Adam's memory of slopes and of squares.
@@ -107,46 +153,36 @@ impl LambdaStep {
             _ => Ok(()),
         }
     }
+}
 
-    /// What the step has to remember from one iteration to the next, if anything.
-    pub fn moments(self, lambda: &Array2<f64>) -> Option<Moments> {
-        matches!(self, Self::Adam(_)).then(|| Moments {
-            first: Array2::zeros(lambda.raw_dim()),
-            second: Array2::zeros(lambda.raw_dim()),
-        })
+impl StepRule for LambdaStep {
+    fn memories(&self) -> usize {
+        match self {
+            // Running means of the slope along log λ and of its square.
+            Self::Adam(_) => 2,
+            _ => 0,
+        }
     }
 
-    /// One step, in place, in iteration `iteration` (from 1) of `iterations`. `moments` is
-    /// what [`moments`](Self::moments) gave at the start.
-    ///
-    /// # Panics
-    /// If Adam's moments are missing.
-    ///
-    /// # Shapes
-    /// `lambda` and `hypergradient` n×1.
-    pub fn apply(
-        self,
+    fn is_along_logarithm(&self) -> bool {
+        matches!(self, Self::Normalized(_) | Self::Adam(_))
+    }
+
+    fn step(
+        &self,
         lambda: &mut Array2<f64>,
         hypergradient: &Array2<f64>,
-        iteration: usize,
-        iterations: usize,
-        lambda_max: f64,
-        moments: Option<&mut Moments>,
+        at: StepAt,
+        memory: &mut Array2<f64>,
     ) {
-        let kept = |stepped: f64| {
-            // Not `clamp`: what is not a number must stay one, to be noticed.
-            if stepped < 0.0 {
-                0.0
-            } else if stepped > lambda_max {
-                lambda_max
-            } else {
-                stepped
-            }
-        };
+        let StepAt {
+            iteration,
+            iterations,
+        } = at;
         let descend = |lambda: &mut Array2<f64>, size: f64| {
-            lambda.zip_mut_with(hypergradient, |l, slope| *l = kept(*l - size * slope));
+            lambda.zip_mut_with(hypergradient, |l, slope| *l -= size * slope);
         };
-        match self {
+        match *self {
             Self::InverseIteration => descend(lambda, 1.0 / iteration as f64),
             Self::Constant(c) => descend(lambda, c),
             Self::Normalized(rate) => {
@@ -154,26 +190,24 @@ impl LambdaStep {
                 let steepest = slopes.fold(0.0, f64::max);
                 if steepest > 0.0 {
                     lambda.zip_mut_with(hypergradient, |l, g| {
-                        *l = kept(*l * (-rate * (*l * g / steepest)).exp());
+                        *l *= (-rate * (*l * g / steepest)).exp();
                     });
                 }
             }
             Self::Adam(rate) => {
-                let moments = moments.expect("Adam's moments are made at the start");
                 let (slow, slower) = MEMORY;
                 let power = i32::try_from(iteration).unwrap_or(i32::MAX);
                 // Both means begin at zero; this makes up for it.
                 let (ripe, riper) = (1.0 - slow.powi(power), 1.0 - slower.powi(power));
                 let left = 1.0 - (iteration - 1) as f64 / iterations as f64;
-                let both = moments.first.iter_mut().zip(&mut moments.second);
-                let entries = lambda.iter_mut().zip(hypergradient).zip(both);
-                for ((l, g), (first, second)) in entries {
+                let entries = lambda.iter_mut().zip(hypergradient);
+                for ((l, g), mut means) in entries.zip(memory.rows_mut()) {
                     let slope = (*l * g).clamp(-STEEPEST, STEEPEST);
-                    *first = slow * *first + (1.0 - slow) * slope;
-                    *second = slower * *second + (1.0 - slower) * slope * slope;
-                    let size = (*second / riper).sqrt();
+                    means[0] = slow * means[0] + (1.0 - slow) * slope;
+                    means[1] = slower * means[1] + (1.0 - slower) * slope * slope;
+                    let size = (means[1] / riper).sqrt();
                     if size > 0.0 {
-                        *l = kept(*l * (-rate * left * (*first / ripe) / size).exp());
+                        *l *= (-rate * left * (means[0] / ripe) / size).exp();
                     }
                 }
             }
@@ -184,6 +218,7 @@ impl LambdaStep {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use ndarray::array;
 
     #[test]
     fn steps_have_words() {
@@ -194,21 +229,26 @@ mod tests {
             assert!(wrong.parse::<LambdaStep>().is_err(), "{wrong}");
         }
     }
-    use ndarray::array;
+
+    fn at(iteration: usize, iterations: usize) -> StepAt {
+        StepAt {
+            iteration,
+            iterations,
+        }
+    }
 
     #[test]
-    fn steps_are_projected_to_the_interval() {
+    fn steps_go_down() {
         let gradient = array![[4.0], [1.0], [-8.0], [f64::NAN]];
-        let moved = |step: LambdaStep, iteration, lambda_max| {
+        let moved = |step: LambdaStep, iteration| {
             let mut lambda = Array2::ones((4, 1));
-            step.apply(&mut lambda, &gradient, iteration, 10, lambda_max, None);
+            let mut memory = Array2::zeros((4, 0));
+            step.step(&mut lambda, &gradient, at(iteration, 10), &mut memory);
             assert!(lambda[[3, 0]].is_nan());
             [lambda[[0, 0]], lambda[[1, 0]], lambda[[2, 0]]]
         };
-        let step = LambdaStep::InverseIteration;
-        assert_eq!(moved(step, 2, f64::INFINITY), [0.0, 0.5, 5.0]);
-        assert_eq!(moved(step, 2, 3.0), [0.0, 0.5, 3.0]);
-        assert_eq!(moved(LambdaStep::Constant(0.1), 9, 3.0), [0.6, 0.9, 1.8]);
+        assert_eq!(moved(LambdaStep::InverseIteration, 2), [-1.0, 0.5, 5.0]);
+        assert_eq!(moved(LambdaStep::Constant(0.1), 9), [0.6, 0.9, 1.8]);
         for bad in [0.0, -1.0, f64::NAN] {
             assert!(LambdaStep::Constant(bad).check().is_err());
             assert!(LambdaStep::Adam(bad).check().is_err());
@@ -223,7 +263,12 @@ mod tests {
             // λ in other units: λ grows by the scale, and dE/dλ shrinks by it.
             let mut lambda = array![[1.0], [2.0], [0.0], [4.0]] * scale;
             let gradient = array![[1.0], [-2.0], [7.0], [0.25]] / scale;
-            step.apply(&mut lambda, &gradient, 1, 10, f64::INFINITY, None);
+            step.step(
+                &mut lambda,
+                &gradient,
+                at(1, 10),
+                &mut Array2::zeros((4, 0)),
+            );
             lambda / scale
         };
         let plain = moved(1.0);
@@ -241,7 +286,12 @@ mod tests {
             assert!((a - b).abs() <= 1e-12 * a.abs());
         }
         let mut lambda = array![[1.0]];
-        step.apply(&mut lambda, &array![[0.0]], 1, 10, 1.0, None);
+        step.step(
+            &mut lambda,
+            &array![[0.0]],
+            at(1, 10),
+            &mut Array2::zeros((1, 0)),
+        );
         assert_eq!(lambda[[0, 0]], 1.0);
     }
 
@@ -250,18 +300,11 @@ mod tests {
         let (rate, iterations) = (0.3, 8);
         let step = LambdaStep::Adam(rate);
         let mut lambda = array![[0.5], [2.0], [0.0]];
-        let mut moments = step.moments(&lambda).unwrap();
+        let mut memory = Array2::zeros((3, step.memories()));
         let (mut theta, mut m, mut v) = ([0.5f64.ln(), 2.0f64.ln()], [0.0; 2], [0.0; 2]);
         for k in 1..=iterations {
             let gradient = array![[1.0 / k as f64], [-3.0], [5.0]];
-            step.apply(
-                &mut lambda,
-                &gradient,
-                k,
-                iterations,
-                1e3,
-                Some(&mut moments),
-            );
+            step.step(&mut lambda, &gradient, at(k, iterations), &mut memory);
             for i in 0..2 {
                 let slope = theta[i].exp() * gradient[[i, 0]];
                 m[i] = 0.9 * m[i] + 0.1 * slope;
@@ -279,17 +322,10 @@ mod tests {
             assert_eq!(lambda[[2, 0]], 0.0, "steps along log λ never leave zero");
         }
         let mut lambda = array![[1.0]];
-        let mut moments = step.moments(&lambda).unwrap();
+        let mut memory = Array2::zeros((1, step.memories()));
         for (k, gradient) in [1e-5, -1e77, 1e300, 1.0].into_iter().enumerate() {
             let before = lambda[[0, 0]];
-            step.apply(
-                &mut lambda,
-                &array![[gradient]],
-                k + 1,
-                8,
-                1e9,
-                Some(&mut moments),
-            );
+            step.step(&mut lambda, &array![[gradient]], at(k + 1, 8), &mut memory);
             let change = (lambda[[0, 0]] / before).ln().abs();
             // At most (1 − 0.9) / √(1 − 0.99) = 1, with what the beginning adds.
             assert!(

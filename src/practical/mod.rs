@@ -221,8 +221,8 @@ impl Practical {
             tuned = tuned.with_lambda(lambda.clone());
         }
         let tuned = match checkpoint {
-            Some(checkpoint) => tuned.into_resumed(split, checkpoint)?,
-            None => tuned.into_run(split)?,
+            Some(checkpoint) => tuned.resume(split, checkpoint)?,
+            None => tuned.run(split)?,
         };
         if tuned.stop_reason == StopReason::Interrupted {
             return Ok(Err(Box::new(tuned)));
@@ -235,12 +235,11 @@ impl Practical {
         let plain = Solver::new(self.plain(), self.divergence.clone(), NoPenalty)
             .with_factors(self.given.clone())
             .with_criterion(HeldOut);
-        let plain = patient(watch(plain, Stage::Plain));
-        let Some(plain) = plain.run(split)? else {
+        let Some(plain) = patient(watch(plain, Stage::Plain), split)? else {
             return interrupted(tuned);
         };
         let again = solver(self.again(), Stage::SolvedAgain).with_lambda(tuned.final_lambda());
-        let Some(again) = patient(watch(again, Stage::SolvedAgain)).run(split)? else {
+        let Some(again) = patient(watch(again, Stage::SolvedAgain), split)? else {
             return interrupted(tuned);
         };
         let outcomes = [
@@ -277,7 +276,7 @@ impl Practical {
             // Measured on all entries, but not moved.
             refit = refit.observe(|_: &Record, _: &State| Signal::Stop);
         }
-        let refit = watch(refit, Stage::Refit).into_run(full)?;
+        let refit = watch(refit, Stage::Refit).run(full)?;
         if refit.stop_reason == StopReason::Interrupted && self.refit > 0 {
             return interrupted(tuned);
         }

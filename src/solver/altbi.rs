@@ -7,15 +7,14 @@ use ndarray::Array2;
 
 use super::checkpoint::Resumed;
 use super::iteration::{Workspace, not_finite};
-use super::stopping::stop_reason;
-use super::{Checkpoint, Observer, Outcome, Record, Signal, StopReason};
+use super::{Checkpoint, Observer, Outcome, Record, Signal, StopReason, Stopping};
 use crate::config::{AltBiConfig, Selection};
 use crate::criterion::{Criterion, Training};
 use crate::divergence::Divergence;
 use crate::engine::{Engine, EngineUsed};
 use crate::error::{CheckpointFault, Error, Result};
 use crate::factors::{Factors, GivenFactors, Side};
-use crate::lambda::Moments;
+use crate::lambda::StepRule;
 use crate::penalty::{Penalty, PenaltyTerm};
 use crate::problem::{Problem, ToMatrix};
 
@@ -33,8 +32,10 @@ pub struct Solver {
     pub(super) given: GivenFactors,
     pub(super) given_lambda: Option<Array2<f64>>,
     pub(super) observers: Vec<Box<dyn Observer>>,
-    /// Whether the tolerance can end a run.
+    pub(super) step_rule: Arc<dyn StepRule>,
+    /// When a run ends by itself, but for the limit and the tolerance of the config.
     stops: bool,
+    patience: Option<usize>,
     /// Whether D is computed in every iteration.
     pub(super) measures: bool,
 }
@@ -59,8 +60,8 @@ pub struct State {
     /// The iterate with the lowest outer error so far, where it is to be kept
     /// ([`Selection::Best`]).
     pub best: Option<Arc<Best>>,
-    /// What the λ step remembers, if it does.
-    pub moments: Option<Moments>,
+    /// What the λ step remembers ([`StepRule`]).
+    pub memory: Array2<f64>,
 }
 
 /// An iterate to come back to.
@@ -117,10 +118,7 @@ impl State {
         self.record.clone_from(&other.record);
         self.divergence_at_start = other.divergence_at_start;
         self.best.clone_from(&other.best);
-        if let (Some(own), Some(moments)) = (&mut self.moments, &other.moments) {
-            own.first.assign(&moments.first);
-            own.second.assign(&moments.second);
-        }
+        self.memory.assign(&other.memory);
     }
 }
 
@@ -142,6 +140,7 @@ impl Solver {
             terms.into_iter().partition(|(side, _)| *side == Side::W);
         let bare = |terms: Vec<(Side, PenaltyTerm)>| terms.into_iter().map(|(_, term)| term);
         Self {
+            step_rule: Arc::new(config.lambda_step),
             config,
             divergence: Arc::new(divergence),
             terms: bare(of_w).collect(),
@@ -151,6 +150,7 @@ impl Solver {
             given_lambda: None,
             observers: Vec::new(),
             stops: true,
+            patience: None,
             measures: true,
         }
     }
@@ -173,6 +173,13 @@ impl Solver {
     #[must_use]
     pub fn with_shared_criterion(mut self, criterion: Arc<dyn Criterion>) -> Self {
         self.criterion = criterion;
+        self
+    }
+
+    /// Moves λ by another rule than the configured one.
+    #[must_use]
+    pub fn with_lambda_step(mut self, rule: impl StepRule + 'static) -> Self {
+        self.step_rule = Arc::new(rule);
         self
     }
 
@@ -211,6 +218,23 @@ impl Solver {
     pub fn to_the_last_iteration(mut self) -> Self {
         self.stops = false;
         self
+    }
+
+    /// Ends the run when the outer error has not fallen for so many iterations. (With
+    /// [`Selection::Best`], which knows the lowest.)
+    #[must_use]
+    pub fn with_patience(mut self, iterations: usize) -> Self {
+        self.patience = Some(iterations);
+        self
+    }
+
+    /// When a run ends by itself.
+    pub fn stopping(&self) -> Stopping {
+        Stopping {
+            tolerance: self.stops.then_some(self.config.tolerance),
+            patience: self.patience,
+            limit: self.config.max_iterations,
+        }
     }
 
     /// Computes the outer error alone in every iteration: for solves whose end it decides. D
@@ -279,9 +303,7 @@ impl Solver {
         self.check(problem)?;
         let story = checkpoint.restore(problem)?;
         // A step that remembers cannot go on without its memory.
-        let remembers = self.moments(problem, &story.state.lambda);
-        let size = |moments: &Moments| moments.first.len();
-        if remembers.as_ref().map(size) != story.state.moments.as_ref().map(size) {
+        if self.memory(problem).dim() != story.state.memory.dim() {
             return Err(CheckpointFault::OtherSettings.into());
         }
         let weights = self.layout(problem).len();
@@ -336,18 +358,14 @@ impl Solver {
         story
             .history
             .reserve(self.config.max_iterations.min(1 << 14));
-        let clock = Instant::now();
+        let (stopping, clock) = (self.stopping(), Instant::now());
         let seconds_before = story.state.record.seconds;
         let mut interrupted = false;
         let (reason, breakdown) = loop {
             let state = &story.state;
+            let best = state.best.as_ref().map(|best| best.record.iteration);
             if state.iteration > 0
-                && let Some(reason) = stop_reason(
-                    state.record.relative_change,
-                    self.stops.then_some(self.config.tolerance),
-                    state.iteration,
-                    self.config.max_iterations,
-                )
+                && let Some(reason) = stopping.reason(&state.record, best)
             {
                 break (reason, None);
             }

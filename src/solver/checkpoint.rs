@@ -7,14 +7,13 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use super::{Best, Record, State};
-use crate::error::{CheckpointFault, Error, Result};
+use crate::error::{CheckpointFault, Result};
 use crate::factors::Factors;
-use crate::lambda::Moments;
 use crate::problem::{Problem, ToMatrix};
 
 /// The first bytes of every checkpoint; the digit is the version of the layout.
 const MAGIC: &[u8; 16] = b"altbi checkpoint";
-const VERSION: u32 = 3;
+const VERSION: u32 = 4;
 const DIGEST: usize = 32;
 
 /// Everything that [`Solver::resume`](super::Solver::resume) needs to go on as if
@@ -36,8 +35,8 @@ pub struct Checkpoint {
     lambda_at_start: Matrix,
     history: Vec<Record>,
     best: Option<BestIterate>,
-    /// First and second, where the λ step remembers them.
-    moments: Option<(Matrix, Matrix)>,
+    /// Of the λ step.
+    memory: Matrix,
 }
 
 /// The iterate with the lowest outer error.
@@ -108,10 +107,7 @@ impl Checkpoint {
                 acted: Matrix::of(&best.acted),
                 record: best.record.clone(),
             }),
-            moments: state
-                .moments
-                .as_ref()
-                .map(|moments| (Matrix::of(&moments.first), Matrix::of(&moments.second))),
+            memory: Matrix::of(&state.memory),
         }
     }
 
@@ -145,25 +141,6 @@ impl Checkpoint {
                 record: best.record.clone(),
             }))
         };
-        let moments = |(first, second): &(Matrix, Matrix)| -> Result<Moments> {
-            let shaped = |matrix: &Matrix| -> Result<Array2<f64>> {
-                let found = matrix.shape;
-                let expected = [first.shape[0], 1];
-                if found != expected {
-                    let what = "the λ step's memory";
-                    return Err(Error::Shape {
-                        what,
-                        expected,
-                        found,
-                    });
-                }
-                matrix.to_matrix()
-            };
-            Ok(Moments {
-                first: shaped(first)?,
-                second: shaped(second)?,
-            })
-        };
         Ok(Resumed {
             state: State {
                 iteration: self.iteration,
@@ -172,7 +149,7 @@ impl Checkpoint {
                 record,
                 divergence_at_start: self.divergence_at_start,
                 best: self.best.as_ref().map(best).transpose()?,
-                moments: self.moments.as_ref().map(moments).transpose()?,
+                memory: self.memory.to_matrix()?,
             },
             lambda_at_start: self.lambda_at_start.to_matrix()?,
             history: self.history.clone(),

@@ -27,6 +27,24 @@ pub struct Record {
     pub seconds: f64,
 }
 
+impl Record {
+    /// Before anything is known.
+    pub(super) fn unknown() -> Self {
+        Self {
+            iteration: 0,
+            divergence: f64::NAN,
+            objective: f64::NAN,
+            outer_error: f64::NAN,
+            relative_change: f64::NAN,
+            lambda_min: f64::NAN,
+            lambda_median: f64::NAN,
+            lambda_max: f64::NAN,
+            hypergradient_norm: f64::NAN,
+            seconds: 0.0,
+        }
+    }
+}
+
 /// The median of some numbers, none of them NaN.
 ///
 /// The order of the values is lost: they are sorted as far as needed.

@@ -9,7 +9,7 @@ use crate::config::{Exponent, Method, Normalization};
 use crate::engine::{Engine, Errors};
 use crate::error::{Error, Result};
 use crate::factors::Factors;
-use crate::lambda::{Hierarchy, Layout, Moment};
+use crate::lambda::{Hierarchy, Layout, StepAt, StepContext};
 use crate::problem::Problem;
 use crate::update::Rule;
 
@@ -109,14 +109,16 @@ impl Solver {
         let mut norm = 0.0;
         if tuned {
             finite("hypergradient", iteration, gradient)?;
-            let moment = Moment {
-                iteration,
-                of: self.config.max_iterations,
+            let context = StepContext {
+                at: StepAt {
+                    iteration,
+                    iterations: self.config.max_iterations,
+                },
                 evidence: self.evidence(problem, errors.outer_error),
                 interval: (self.config.lambda_min, self.config.lambda_max),
             };
-            let (step, moments) = (self.config.lambda_step, next.moments.as_mut());
-            hierarchy.apply(step, &mut next.lambda, gradient, moment, moments);
+            let (step, memory) = (self.step_rule.as_ref(), &mut next.memory);
+            hierarchy.apply(step, &mut next.lambda, gradient, context, memory);
             problem.round(&mut next.lambda);
             finite("λ", iteration, &next.lambda)?;
             norm = gradient.iter().map(|g| g * g).sum::<f64>().sqrt();

@@ -29,4 +29,4 @@ pub use history::Record;
 pub use iteration::Stepper;
 pub use observer::{Observer, Signal};
 pub use outcome::{Outcome, TunedWeights};
-pub use stopping::StopReason;
+pub use stopping::{StopReason, Stopping};

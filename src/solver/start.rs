@@ -53,23 +53,11 @@ impl Solver {
             iteration: 0,
             factors,
             lambda,
-            record: Record {
-                iteration: 0,
-                divergence: f64::NAN,
-                objective: f64::NAN,
-                outer_error: f64::NAN,
-                relative_change: f64::NAN,
-                lambda_min: f64::NAN,
-                lambda_median: f64::NAN,
-                lambda_max: f64::NAN,
-                hypergradient_norm: f64::NAN,
-                seconds: 0.0,
-            },
+            record: Record::unknown(),
             divergence_at_start: errors.divergence,
             best: None,
-            moments: None,
+            memory: self.memory(problem),
         };
-        state.moments = self.moments(problem, &state.lambda);
         measure(
             problem,
             engine,

@@ -4,6 +4,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use super::Record;
+
 /// Why a run ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -12,6 +14,8 @@ pub enum StopReason {
     Converged,
     /// All iterations were done.
     MaxIterations,
+    /// The outer error had not fallen for a while.
+    OutOfPatience,
     /// An observer asked for it.
     Interrupted,
     /// A number became non-finite; the state is the last finite one.
@@ -25,6 +29,7 @@ impl fmt::Display for StopReason {
         formatter.pad(match self {
             Self::Converged => "converged",
             Self::MaxIterations => "reached the last iteration",
+            Self::OutOfPatience => "the outer error fell no further",
             Self::Interrupted => "interrupted",
             Self::NotFinite => "became non-finite",
             Self::Refused => "the hypergradient's mode refused",
@@ -32,20 +37,40 @@ impl fmt::Display for StopReason {
     }
 }
 
-/// The paper's rule, `abs(D_k − D_{k−1}) / D_0 ≤ tol`, with D taken after the
-/// bunch, and the limit on iterations. Without a tolerance only the limit counts.
-pub(super) fn stop_reason(
-    relative_change: f64,
-    tolerance: Option<f64>,
-    iteration: usize,
-    max_iterations: usize,
-) -> Option<StopReason> {
-    if tolerance.is_some_and(|tolerance| relative_change <= tolerance) {
-        Some(StopReason::Converged)
-    } else if iteration >= max_iterations {
-        Some(StopReason::MaxIterations)
-    } else {
-        None
+/// When a run ends by itself.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Stopping {
+    /// The paper's rule: `abs(D_k − D_{k−1}) / D_0` at most this, with D taken after the
+    /// bunch. `None`: it does not count.
+    pub tolerance: Option<f64>,
+    /// Iterations without a lower outer error. `None`: they do not count.
+    pub patience: Option<usize>,
+    /// Iterations at most.
+    pub limit: usize,
+}
+
+impl Stopping {
+    /// Why a run that stands here ends, if it does; `best` is the iteration with the lowest
+    /// outer error.
+    pub fn reason(&self, record: &Record, best: Option<usize>) -> Option<StopReason> {
+        let Record {
+            iteration,
+            relative_change,
+            ..
+        } = *record;
+        let waited = best.map_or(0, |best| iteration - best);
+        if self
+            .tolerance
+            .is_some_and(|tolerance| relative_change <= tolerance)
+        {
+            Some(StopReason::Converged)
+        } else if self.patience.is_some_and(|patience| waited > patience) {
+            Some(StopReason::OutOfPatience)
+        } else if iteration >= self.limit {
+            Some(StopReason::MaxIterations)
+        } else {
+            None
+        }
     }
 }
 
@@ -66,14 +91,32 @@ mod tests {
 
     #[test]
     fn the_rule_stops_at_the_tolerance_or_the_limit() {
-        assert_eq!(stop_reason(1e-3, Some(1e-6), 5, 10), None);
+        let stops = |tolerance, patience, iteration, relative_change| {
+            let stopping = Stopping {
+                tolerance,
+                patience,
+                limit: 10,
+            };
+            let record = Record {
+                iteration,
+                relative_change,
+                ..Record::unknown()
+            };
+            stopping.reason(&record, Some(3))
+        };
         let converged = Some(StopReason::Converged);
-        assert_eq!(stop_reason(1e-6, Some(1e-6), 5, 10), converged);
-        assert_eq!(stop_reason(1e-7, Some(1e-6), 10, 10), converged);
+        assert_eq!(stops(Some(1e-6), None, 5, 1e-3), None);
+        assert_eq!(stops(Some(1e-6), None, 5, 1e-6), converged);
+        assert_eq!(stops(Some(1e-6), None, 10, 1e-7), converged);
         let limit = Some(StopReason::MaxIterations);
-        assert_eq!(stop_reason(1e-3, Some(1e-6), 10, 10), limit);
-        assert_eq!(stop_reason(0.0, None, 5, 10), None);
-        assert_eq!(stop_reason(0.0, None, 10, 10), limit);
+        assert_eq!(stops(Some(1e-6), None, 10, 1e-3), limit);
+        assert_eq!(stops(None, None, 5, 0.0), None);
+        assert_eq!(stops(None, None, 10, 0.0), limit);
+        assert_eq!(stops(None, Some(2), 5, f64::NAN), None);
+        assert_eq!(
+            stops(None, Some(2), 6, f64::NAN),
+            Some(StopReason::OutOfPatience)
+        );
         assert_eq!(relative_change(3.0, 5.0, 10.0), 0.2);
         assert_eq!(relative_change(0.0, 0.0, 0.0), 0.0);
     }

@@ -8,7 +8,7 @@ use crate::config::{BunchOver, Method};
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::factors::{Factors, Side};
-use crate::lambda::{Hierarchy, LambdaStart, Layout, Moments, Units, WeightGroup, balanced_lambda};
+use crate::lambda::{Hierarchy, LambdaStart, Layout, Scope, Units, WeightGroup, balanced_lambda};
 use crate::numerics::to_host;
 use crate::penalty::PenaltyTerm;
 use crate::problem::Problem;
@@ -47,16 +47,27 @@ impl Solver {
         }
     }
 
-    pub(super) fn moments(&self, problem: &Problem, lambda: &Array2<f64>) -> Option<Moments> {
-        let tuned = self.config.method == Method::AltBi;
-        let hierarchy = Hierarchy::new(&self.layout(problem));
-        hierarchy
-            .moments(self.config.lambda_step, lambda)
-            .filter(|_| tuned)
+    /// What the λ step remembers before the first iteration.
+    pub(super) fn memory(&self, problem: &Problem) -> Array2<f64> {
+        let layout = self.layout(problem);
+        match self.config.method {
+            Method::AltBi => Hierarchy::new(&layout).memory(self.step_rule.as_ref(), layout.len()),
+            _ => Array2::zeros((0, 0)),
+        }
     }
 
     /// Refuses scopes that a penalty cannot have, and a run without any weight.
     pub(super) fn check_scopes(&self) -> Result<()> {
+        if matches!(self.config.scope, Scope::Hierarchical(_))
+            && self.config.method == Method::AltBi
+            && !self.step_rule.is_along_logarithm()
+        {
+            return Err(Error::Conflict {
+                first: "a hierarchical scope",
+                second: "a step along λ itself (inv-iter, constant)",
+                reason: "it is log λ that is held together; take a step along log λ (adam, normalized)",
+            });
+        }
         for (_, term) in self.tuned() {
             self.config.scope.check_penalty(term.penalty.as_ref())?;
         }

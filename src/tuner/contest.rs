@@ -3,10 +3,10 @@
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
-use super::bench::Answer;
+use super::books::Answer;
 use super::ledger::or_null;
 use super::{
-    Bench, Point, Rival, Task, covariance, discrepancy, exponential, genetic, grid, hypergradient,
+    Books, Point, Rival, Task, covariance, discrepancy, exponential, genetic, grid, hypergradient,
     l_curve, parzen, path, random, single,
 };
 use crate::error::{Error, Result};
@@ -167,20 +167,20 @@ pub fn contest(
             if !going() {
                 break;
             }
-            let bench = Bench::new(task, dials, budget)?;
+            let books = Books::new(task, dials, budget)?;
             stand(match rival {
                 // It was first.
                 Rival::Practical => continue,
-                Rival::Plain | Rival::None | Rival::Fixed => single::run(*rival, bench)?,
-                Rival::Exponential => exponential::run(bench)?,
-                Rival::Grid => grid::run(bench)?,
-                Rival::Path => path::run(bench)?,
-                Rival::Random => random::run(bench)?,
-                Rival::Tpe => parzen::run(bench)?,
-                Rival::CmaEs => covariance::run(bench)?,
-                Rival::Genetic => genetic::run(bench)?,
-                Rival::LCurve => l_curve::run(bench)?,
-                Rival::Discrepancy => discrepancy::run(bench)?,
+                Rival::Plain | Rival::None | Rival::Fixed => single::run(*rival, books)?,
+                Rival::Exponential => exponential::run(books)?,
+                Rival::Grid => grid::run(books)?,
+                Rival::Path => path::run(books)?,
+                Rival::Random => random::run(books)?,
+                Rival::Tpe => parzen::run(books)?,
+                Rival::CmaEs => covariance::run(books)?,
+                Rival::Genetic => genetic::run(books)?,
+                Rival::LCurve => l_curve::run(books)?,
+                Rival::Discrepancy => discrepancy::run(books)?,
             });
         }
         Ok(standings)

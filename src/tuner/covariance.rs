@@ -2,18 +2,18 @@
 
 use cmaes::{CMAESOptions, DVector};
 
-use super::bench::{Answer, Solved, better};
-use super::{Bench, DIAL, Rival};
+use super::books::{Answer, Solved, better};
+use super::{Books, DIAL, Rival};
 use crate::error::{Error, Result};
 
-pub(super) fn run(mut bench: Bench<'_>) -> Result<Answer> {
+pub(super) fn run(mut books: Books<'_>) -> Result<Answer> {
     let middle = (DIAL.0 + DIAL.1) / 2.0;
     let quarter = (DIAL.1 - DIAL.0) / 4.0;
-    let (dials, seed) = (bench.dials(), bench.task.seed);
+    let (dials, seed) = (books.dials(), books.task.seed);
     let mut best: Option<Solved> = None;
     let mut failed: Option<Error> = None;
     let objective = |theta: &DVector<f64>| -> f64 {
-        match bench.solve(theta.as_slice(), None) {
+        match books.solve(theta.as_slice(), None) {
             Ok(Some(solved)) => {
                 let outside = theta.iter().map(|dial| dial - dial.clamp(DIAL.0, DIAL.1));
                 // Beyond the ends of a dial nothing changes any more; lead back.
@@ -45,6 +45,6 @@ pub(super) fn run(mut bench: Bench<'_>) -> Result<Answer> {
     drop(search);
     match failed {
         Some(error) => Err(error),
-        None => bench.answer(Rival::CmaEs, best),
+        None => books.answer(Rival::CmaEs, best),
     }
 }

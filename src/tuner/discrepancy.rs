@@ -4,19 +4,19 @@
 //! there is none, it is taken to be what a plain solve, stopped early, leaves on the held-out
 //! entries; that is more than the noise, and λ comes out too strong.
 
-use super::bench::{Answer, Solved};
-use super::{Bench, DIAL, Rival};
+use super::books::{Answer, Solved};
+use super::{Books, DIAL, Rival};
 use crate::error::Result;
 
 /// Halvings of the interval.
 const STEPS: usize = 8;
 
-pub(super) fn run(mut bench: Bench<'_>) -> Result<Answer> {
-    let plain = bench.solve_plain()?;
-    let most = match (bench.task.noise(), &plain) {
+pub(super) fn run(mut books: Books<'_>) -> Result<Answer> {
+    let plain = books.solve_plain()?;
+    let most = match (books.task.noise(), &plain) {
         (Some(noise), _) => noise,
         (None, Some(plain)) => {
-            plain.outer_error / bench.task.held_out_weight() * bench.task.training_weight()
+            plain.outer_error / books.task.held_out_weight() * books.task.training_weight()
         }
         (None, None) => 0.0,
     };
@@ -24,7 +24,7 @@ pub(super) fn run(mut bench: Bench<'_>) -> Result<Answer> {
     let mut chosen: Option<Solved> = None;
     for _ in 0..STEPS {
         let dial = (weak + strong) / 2.0;
-        let Some(solved) = bench.solve_alike(dial, None)? else {
+        let Some(solved) = books.solve_alike(dial, None)? else {
             break;
         };
         if solved.divergence <= most {
@@ -34,5 +34,5 @@ pub(super) fn run(mut bench: Bench<'_>) -> Result<Answer> {
             strong = dial;
         }
     }
-    bench.answer(Rival::Discrepancy, chosen.or(plain))
+    books.answer(Rival::Discrepancy, chosen.or(plain))
 }

@@ -1,8 +1,8 @@
 //! The exponential rule: λ_k = λ₀ e^(−τk), k the number of updates. Strong at first, then
 //! gone; no search, one solve.
 
-use super::bench::Answer;
-use super::{Bench, DIAL, Rival};
+use super::books::Answer;
+use super::{Books, DIAL, Rival};
 use crate::error::Result;
 
 /// log λ₀, in relative units: as strong as the fit.
@@ -10,12 +10,12 @@ const START: f64 = 0.0;
 /// τ: λ falls to a hundredth within a hundred updates.
 const DECAY: f64 = 0.046;
 
-pub(super) fn run(mut bench: Bench<'_>) -> Result<Answer> {
-    let solved = bench.solve_scheduled(START, |lambda, updates| {
+pub(super) fn run(mut books: Books<'_>) -> Result<Answer> {
+    let solved = books.solve_scheduled(START, |lambda, updates| {
         let dial = START - DECAY * updates as f64;
         lambda.fill(dial.exp());
         // Not before the penalty is gone.
         dial < DIAL.0
     })?;
-    bench.answer(Rival::Exponential, solved)
+    books.answer(Rival::Exponential, solved)
 }

@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use genetic_algorithm::strategy::evolve::prelude::*;
 use parking_lot::Mutex;
 
-use super::bench::{Answer, Solved, better};
-use super::{Bench, DIAL, Rival};
+use super::books::{Answer, Solved, better};
+use super::{Books, DIAL, Rival};
 use crate::error::{Error, Result};
 
 /// Dials at a time.
@@ -30,7 +30,7 @@ impl std::fmt::Debug for HeldOutError<'_> {
 }
 
 struct Shared<'a> {
-    bench: Bench<'a>,
+    books: Books<'a>,
     best: Option<Solved>,
     unit: Option<f64>,
     failed: Option<Error>,
@@ -45,7 +45,7 @@ impl Fitness for HeldOutError<'_> {
         _genotype: &FitnessGenotype<Self>,
     ) -> Option<FitnessValue> {
         let mut shared = self.shared.lock();
-        match shared.bench.solve(&chromosome.genes, None) {
+        match shared.books.solve(&chromosome.genes, None) {
             Ok(Some(solved)) => {
                 let unit = *shared
                     .unit
@@ -67,11 +67,11 @@ impl Fitness for HeldOutError<'_> {
     }
 }
 
-pub(super) fn run(bench: Bench<'_>) -> Result<Answer> {
-    let (dials, seed) = (bench.dials(), bench.task.seed);
+pub(super) fn run(books: Books<'_>) -> Result<Answer> {
+    let (dials, seed) = (books.dials(), books.task.seed);
     let spent = Arc::new(AtomicBool::new(false));
     let shared = Arc::new(Mutex::new(Shared {
-        bench,
+        books,
         best: None,
         unit: None,
         failed: None,
@@ -100,13 +100,13 @@ pub(super) fn run(bench: Bench<'_>) -> Result<Answer> {
     drop(evolution.expect("a strategy with all its parts"));
     let shared = Arc::into_inner(shared).expect("the search is over");
     let Shared {
-        bench,
+        books,
         best,
         failed,
         ..
     } = shared.into_inner();
     match failed {
         Some(error) => Err(error),
-        None => bench.answer(Rival::Genetic, best),
+        None => books.answer(Rival::Genetic, best),
     }
 }

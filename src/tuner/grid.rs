@@ -3,21 +3,21 @@
 
 use rand::seq::SliceRandom;
 
-use super::bench::{Answer, better};
+use super::books::{Answer, better};
 use super::random::generator;
-use super::{Bench, DIAL, Rival};
+use super::{Books, DIAL, Rival};
 use crate::error::Result;
 
-pub(super) fn run(mut bench: Bench<'_>) -> Result<Answer> {
-    let dials = bench.dials();
+pub(super) fn run(mut books: Books<'_>) -> Result<Answer> {
+    let dials = books.dials();
     // The middle of all, which also tells what a solve costs.
-    let before = bench.ledger.left();
-    let mut best = bench.solve_alike((DIAL.0 + DIAL.1) / 2.0, None)?;
-    let cost = (before - bench.ledger.left()).max(1.0);
-    let affordable = (bench.ledger.left() / cost).powf(1.0 / dials as f64);
+    let before = books.ledger.left();
+    let mut best = books.solve_alike((DIAL.0 + DIAL.1) / 2.0, None)?;
+    let cost = (before - books.ledger.left()).max(1.0);
+    let affordable = (books.ledger.left() / cost).powf(1.0 / dials as f64);
     let mut per_dial = (affordable.floor() as usize).max(2);
-    let mut generator = generator(bench.task.seed);
-    while !bench.ledger.is_spent() {
+    let mut generator = generator(books.task.seed);
+    while !books.ledger.is_spent() {
         let mut places: Vec<usize> = (0..per_dial.saturating_pow(dials as u32).min(MOST)).collect();
         // So that no end of a dial is left out if the budget is.
         places.shuffle(&mut generator);
@@ -25,14 +25,14 @@ pub(super) fn run(mut bench: Bench<'_>) -> Result<Answer> {
             let theta: Vec<f64> = (0..dials)
                 .map(|dial| at(place / per_dial.pow(dial as u32) % per_dial, per_dial))
                 .collect();
-            match bench.solve(&theta, None)? {
+            match books.solve(&theta, None)? {
                 Some(solved) => best = better(best, solved),
                 None => break,
             }
         }
         per_dial += 1;
     }
-    bench.answer(Rival::Grid, best)
+    books.answer(Rival::Grid, best)
 }
 
 /// A larger grid could not be walked through, nor counted.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use super::bench::Answer;
+use super::books::Answer;
 use super::ledger::Ledger;
 use super::{Rival, Task};
 use crate::divergence::Beta;

@@ -25,7 +25,7 @@
 //! ([`Units::Relative`](crate::Units)), between −9 and 4. What is compared is the held-out
 //! error, and where the truth or a test mask is known ([`Judge`]) the error there.
 
-mod bench;
+mod books;
 mod contest;
 mod covariance;
 mod discrepancy;
@@ -49,7 +49,7 @@ pub use contest::{Contest, Standing, contest};
 pub use ledger::Point;
 pub use task::{Judge, Task};
 
-pub(crate) use bench::Bench;
+pub(crate) use books::Books;
 
 /// The interval of a dial.
 pub const DIAL: (f64, f64) = (-9.0, 4.0);

@@ -3,18 +3,18 @@
 use rand::RngExt;
 use tpe::{TpeOptimizer, parzen_estimator, range};
 
-use super::bench::{Answer, better};
+use super::books::{Answer, better};
 use super::random::generator;
-use super::{Bench, DIAL, Rival};
+use super::{Books, DIAL, Rival};
 use crate::error::Result;
 
 /// Trials before there is anything to estimate from.
 const RANDOM_TRIALS: usize = 5;
 
-pub(super) fn run(mut bench: Bench<'_>) -> Result<Answer> {
-    let mut generator = generator(bench.task.seed);
+pub(super) fn run(mut books: Books<'_>) -> Result<Answer> {
+    let mut generator = generator(books.task.seed);
     let interval = range(DIAL.0, DIAL.1).expect("a proper interval");
-    let estimators = (0..bench.dials()).map(|_| TpeOptimizer::new(parzen_estimator(), interval));
+    let estimators = (0..books.dials()).map(|_| TpeOptimizer::new(parzen_estimator(), interval));
     let mut estimators: Vec<_> = estimators.collect();
     let mut best = None;
     let mut trial = 0;
@@ -28,7 +28,7 @@ pub(super) fn run(mut bench: Bench<'_>) -> Result<Answer> {
             asked.expect("an estimate over an interval")
         });
         let dials: Vec<f64> = asked.collect();
-        let Some(solved) = bench.solve(&dials, None)? else {
+        let Some(solved) = books.solve(&dials, None)? else {
             break;
         };
         for (estimator, dial) in estimators.iter_mut().zip(&dials) {
@@ -40,5 +40,5 @@ pub(super) fn run(mut bench: Bench<'_>) -> Result<Answer> {
         }
         best = better(best, solved);
     }
-    bench.answer(Rival::Tpe, best)
+    books.answer(Rival::Tpe, best)
 }

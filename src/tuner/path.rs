@@ -4,8 +4,8 @@
 //! (From strong to weak, as paths go for other solvers, it does worse than no penalty:
 //! multiplicative updates do not bring back what a strong penalty has brought to zero.)
 
-use super::bench::{Answer, Solved, better};
-use super::{Bench, DIAL, Rival};
+use super::books::{Answer, Solved, better};
+use super::{Books, DIAL, Rival};
 use crate::error::Result;
 
 /// Solves along one path.
@@ -18,11 +18,11 @@ pub(super) fn points() -> impl Iterator<Item = f64> {
 }
 
 /// All solves of the path on which all dials are alike.
-pub(super) fn alike(bench: &mut Bench<'_>) -> Result<Vec<Solved>> {
+pub(super) fn alike(books: &mut Books<'_>) -> Result<Vec<Solved>> {
     let mut solves: Vec<Solved> = Vec::new();
     for dial in points() {
         let from = solves.last().map(|solved| solved.factors.clone());
-        match bench.solve_alike(dial, from.as_ref())? {
+        match books.solve_alike(dial, from.as_ref())? {
             Some(solved) => solves.push(solved),
             None => break,
         }
@@ -30,18 +30,18 @@ pub(super) fn alike(bench: &mut Bench<'_>) -> Result<Vec<Solved>> {
     Ok(solves)
 }
 
-pub(super) fn run(mut bench: Bench<'_>) -> Result<Answer> {
-    let mut best = alike(&mut bench)?.into_iter().fold(None, better);
-    let dials = bench.dials();
+pub(super) fn run(mut books: Books<'_>) -> Result<Answer> {
+    let mut best = alike(&mut books)?.into_iter().fold(None, better);
+    let dials = books.dials();
     let mut turn = 0;
     // One dial leaves nothing to refine but the step.
-    while let Some(so_far) = best.clone().filter(|_| !bench.ledger.is_spent()) {
+    while let Some(so_far) = best.clone().filter(|_| !books.ledger.is_spent()) {
         let width = (DIAL.1 - DIAL.0) / POINTS as f64 * 0.5f64.powi((turn / dials) as i32);
         let mut from = so_far.factors.clone();
         for shift in [-1.0, -0.5, 0.5, 1.0] {
             let mut theta = so_far.dials.clone();
             theta[turn % dials] += shift * width;
-            let Some(solved) = bench.solve(&theta, Some(&from))? else {
+            let Some(solved) = books.solve(&theta, Some(&from))? else {
                 break;
             };
             from = solved.factors.clone();
@@ -49,5 +49,5 @@ pub(super) fn run(mut bench: Bench<'_>) -> Result<Answer> {
         }
         turn += 1;
     }
-    bench.answer(Rival::Path, best)
+    books.answer(Rival::Path, best)
 }

@@ -3,8 +3,8 @@
 use rand::rngs::ChaCha8Rng;
 use rand::{RngExt, SeedableRng};
 
-use super::bench::{Answer, better};
-use super::{Bench, DIAL, Rival};
+use super::books::{Answer, better};
+use super::{Books, DIAL, Rival};
 use crate::error::Result;
 
 /// The random numbers of searches, in a stream of their own.
@@ -14,16 +14,16 @@ pub(super) fn generator(seed: u64) -> ChaCha8Rng {
     generator
 }
 
-pub(super) fn run(mut bench: Bench<'_>) -> Result<Answer> {
-    let mut generator = generator(bench.task.seed);
+pub(super) fn run(mut books: Books<'_>) -> Result<Answer> {
+    let mut generator = generator(books.task.seed);
     let mut best = None;
     loop {
-        let dials = (0..bench.dials()).map(|_| generator.random_range(DIAL.0..DIAL.1));
+        let dials = (0..books.dials()).map(|_| generator.random_range(DIAL.0..DIAL.1));
         let dials: Vec<f64> = dials.collect();
-        match bench.solve(&dials, None)? {
+        match books.solve(&dials, None)? {
             Some(solved) => best = better(best, solved),
             None => break,
         }
     }
-    bench.answer(Rival::Random, best)
+    books.answer(Rival::Random, best)
 }

@@ -5,7 +5,7 @@ use super::claims::letter;
 use super::signals::signals;
 use crate::error::Result;
 use crate::experiment::{
-    ActingLambda, Contender, CurvePoint, DatasetResults, Layout, Measure, Moment, Protocol,
+    ActingLambda, Arrangement, Contender, CurvePoint, DatasetResults, Measure, Moment, Protocol,
     TrialRecord,
 };
 use crate::metrics::{Spread, density, quantile};
@@ -54,7 +54,7 @@ pub(super) fn figures(results: &DatasetResults, protocol: &Protocol) -> Result<V
     if known {
         all.push(response(results, Measure::SirW, ""));
     }
-    if results.dataset.layout != Layout::Unordered {
+    if results.dataset.layout != Arrangement::Unordered {
         all.extend(signals(results)?);
     }
     Ok(all)

@@ -7,7 +7,7 @@ use ndarray::{Array2, Axis};
 use super::Plotted;
 use super::claims::letter;
 use crate::error::Result;
-use crate::experiment::{DatasetResults, Layout};
+use crate::experiment::{Arrangement, DatasetResults};
 use crate::factors::Factors;
 use crate::metrics::recovery;
 use crate::plot::Maps;
@@ -69,7 +69,7 @@ pub(super) fn signals(results: &DatasetResults) -> Result<Vec<Plotted>> {
             csv: columns_csv(&factors.w),
         });
     }
-    if let Layout::Maps { side } = results.dataset.layout {
+    if let Arrangement::Maps { side } = results.dataset.layout {
         for (name, title, factors) in &shown {
             let maps = Maps {
                 maps: maps(&factors.h, side),

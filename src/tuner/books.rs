@@ -11,10 +11,18 @@ use crate::factors::{Factors, GivenFactors};
 use crate::lambda::{LambdaStart, Layout, Scope, Units};
 use crate::practical::{self, LONGEST, PATIENCE, REFIT};
 use crate::problem::Problem;
-use crate::solver::{Record, Solver, State, Stepper};
+use crate::solver::{Record, Solver, State, Stepper, StopReason, Stopping};
 
 /// Updates between two looks at the held-out error.
 const STRIDE: usize = 5;
+
+/// When a solve ends, short of its budget: as the solves of
+/// [`practical`](mod@crate::practical) do.
+const STOPPING: Stopping = Stopping {
+    tolerance: None,
+    patience: Some(PATIENCE / STRIDE),
+    limit: LONGEST / STRIDE,
+};
 
 /// What a solve came to.
 #[derive(Debug, Clone)]
@@ -51,7 +59,7 @@ pub(crate) struct Answer {
 }
 
 /// A task with its start, and the books of one rival.
-pub(crate) struct Bench<'a> {
+pub(crate) struct Books<'a> {
     pub(crate) task: &'a Task,
     pub(crate) ledger: Ledger,
     config: AltBiConfig,
@@ -60,7 +68,7 @@ pub(crate) struct Bench<'a> {
     solves: usize,
 }
 
-impl<'a> Bench<'a> {
+impl<'a> Books<'a> {
     /// With so many updates to spend; `scope` is what the dials belong to.
     pub(crate) fn new(task: &'a Task, scope: Scope, budget: f64) -> Result<Self> {
         let config = practical::settings(task.rank, task.divergence.as_ref(), &task.terms)
@@ -72,7 +80,7 @@ impl<'a> Bench<'a> {
             .with_threads(1)
             .with_select(Selection::Best);
         // The plain start is everybody's, so the books are charged for it.
-        let mut bench = Self {
+        let mut books = Self {
             task,
             ledger: Ledger::new(budget),
             layout: Layout::default(),
@@ -83,14 +91,14 @@ impl<'a> Bench<'a> {
             solves: 0,
             config,
         };
-        let warm = bench.solver(bench.config.clone());
-        bench.layout = warm.layout(&task.split);
+        let warm = books.solver(books.config.clone());
+        books.layout = warm.layout(&task.split);
         let state = warm.init(&task.split)?;
-        let (work, error) = (bench.config.warm_up as f64, state.record.outer_error);
-        bench.ledger.book(task, work, error, &state.factors);
-        bench.start = state.factors;
-        bench.config.warm_up = 0;
-        Ok(bench)
+        let (work, error) = (books.config.warm_up as f64, state.record.outer_error);
+        books.ledger.book(task, work, error, &state.factors);
+        books.start = state.factors;
+        books.config.warm_up = 0;
+        Ok(books)
     }
 
     fn solver(&self, config: AltBiConfig) -> Solver {
@@ -162,9 +170,7 @@ impl<'a> Bench<'a> {
         config.lambda = LambdaStart::Auto;
         let solver = self.solver(config).with_factors(self.start());
         let (mut state, mut stepper) = solver.begin(&self.task.split)?;
-        let mut updates = 0;
-        while updates < LONGEST && !self.ledger.is_spent() {
-            updates += STRIDE;
+        while state.iteration < STOPPING.limit && !self.ledger.is_spent() {
             state = match self.advance(&mut stepper, &state) {
                 Err(Error::NotFinite { .. }) => break,
                 other => other?,
@@ -220,18 +226,18 @@ impl<'a> Bench<'a> {
         }
         let (mut state, mut stepper) = solver.begin(&self.task.split)?;
         self.solves += 1;
-        let mut updates = 0;
-        while updates < LONGEST && !self.ledger.is_spent() {
+        while !self.ledger.is_spent() {
             state = match self.advance(&mut stepper, &state) {
                 // What blew up has come to its end; the best iterate stays.
                 Err(Error::NotFinite { .. }) => break,
                 other => other?,
             };
-            updates += STRIDE;
-            let may_end = schedule(&mut state.lambda, updates);
-            let best = state.best.as_ref().map_or(0, |best| best.record.iteration);
-            if may_end && (state.iteration - best) * STRIDE > PATIENCE {
-                break;
+            let may_end = schedule(&mut state.lambda, state.iteration * STRIDE);
+            let best = state.best.as_ref().map(|best| best.record.iteration);
+            match STOPPING.reason(&state.record, best) {
+                Some(StopReason::OutOfPatience) if !may_end => {}
+                Some(_) => break,
+                None => {}
             }
         }
         let best = state.best.expect("the start is one");
