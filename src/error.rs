@@ -182,8 +182,9 @@ pub enum Error {
     },
     /// A rank outside 1 … min(n, m).
     #[error(
-        "rank must lie between 1 and min(n, m) = {}, not {rank}: more components than rows or columns of X ({rows}×{columns}) are not determined by it",
-        rows.min(columns)
+        "rank must lie between 1 and min(n, m) = {}, not {rank}{}",
+        rows.min(columns),
+        if *rank == 0 { String::new() } else { format!(": more components than rows or columns of X ({rows}×{columns}) are not determined by it") }
     )]
     Rank {
         /// The rank asked for.
@@ -415,7 +416,8 @@ pub enum Error {
     },
     /// Missing entries that nobody said could be missing.
     #[error(
-        "{count} entries of X are missing, the first at row {row}, column {column} (counted from 0); --missing mask leaves them out of the fit"
+        "{count} {} of X missing, the first at row {row}, column {column} (counted from 0); --missing mask leaves them out of the fit",
+        if *count == 1 { "entry is" } else { "entries are" }
     )]
     Missing {
         /// How many.

@@ -17,7 +17,7 @@ use serde::Serialize;
 use super::Ending;
 use super::arguments::{CriterionArguments, LambdaArgument, penalty_name, read_lambda, words};
 use super::data::DataArguments;
-use super::output::{json, new_folder, say};
+use super::output::{NewFolder, json, output_path, say};
 use super::progress::{Progress, Watch};
 
 /// Arguments of `bias`.
@@ -64,7 +64,7 @@ pub struct BiasArguments {
     #[command(flatten)]
     table: DataArguments,
     /// Keep table, figures and hypergradients in this new folder
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", value_parser = output_path)]
     out: Option<PathBuf>,
     /// Print everything as JSON, and nothing else
     #[arg(long)]
@@ -80,11 +80,7 @@ struct Printed<'a> {
 
 /// Runs `bias`.
 pub fn bias(arguments: &BiasArguments) -> Result<Ending> {
-    if let Some(out) = &arguments.out
-        && out.symlink_metadata().is_ok()
-    {
-        return Err(Error::FolderExists { path: out.clone() });
-    }
+    let folder = arguments.out.as_deref().map(NewFolder::claim).transpose()?;
     let progress = Progress::new(arguments.json);
     progress.begin("reading the data");
     let (problem, of_demo) = arguments.problem()?;
@@ -96,9 +92,8 @@ pub fn bias(arguments: &BiasArguments) -> Result<Ending> {
         length: arguments.bunch,
         bias,
     };
-    if let Some(out) = &arguments.out {
-        // All files or none.
-        new_folder(out, |folder| records.write(folder).map(drop))?;
+    if let Some(folder) = folder {
+        folder.fill(|folder| records.write(folder).map(drop))?;
     }
     let bias = &records.bias;
     if arguments.json {
@@ -133,9 +128,13 @@ impl BiasArguments {
             .with_bunch(self.bunch)
             .with_exponent(self.exponent)
             .with_normalize(self.normalize)
+            .with_warm_up(self.warm_up)
             .with_max_iterations(self.warm_up)
             .with_seed(self.seed)
             .with_precision(precision);
+        // (As many as may warm a run up; here they have λ, and are iterations.)
+        config.check()?;
+        config.warm_up = 0;
         if let LambdaArgument::Value(value) = self.lambda {
             config = config.with_lambda(value);
         }

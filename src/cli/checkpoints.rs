@@ -40,7 +40,7 @@ pub struct Aftermath {
 pub struct Checkpoints {
     folder: Option<RunFolder>,
     config: String,
-    data: Option<String>,
+    inputs: Vec<(&'static str, String)>,
     data_hash: String,
     settings_hash: String,
     every: Option<usize>,
@@ -63,7 +63,7 @@ impl Checkpoints {
         Self {
             folder,
             config: config.into(),
-            data: None,
+            inputs: Vec::new(),
             data_hash: data_hash.into(),
             settings_hash: settings_hash.into(),
             every,
@@ -76,8 +76,8 @@ impl Checkpoints {
     }
 
     /// With a copy of data that is nowhere else, to be kept in the folder.
-    pub fn with_data(mut self, data: Option<String>) -> Self {
-        self.data = data;
+    pub fn with_inputs(mut self, inputs: Vec<(&'static str, String)>) -> Self {
+        self.inputs = inputs;
         self
     }
 
@@ -123,7 +123,7 @@ impl Checkpoints {
         };
         let made = self.note().folder_made;
         if !made {
-            folder.create(&self.config, self.data.as_deref())?;
+            folder.create(&self.config, &self.inputs)?;
             self.note().folder_made = true;
         }
         let lambda = self.lambda_at_start.as_ref().expect("the start was seen");

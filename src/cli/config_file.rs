@@ -132,7 +132,8 @@ pub fn setting(text: &str) -> toml::Value {
     let digits = text.bytes().all(|byte| byte.is_ascii_digit());
     match (text.parse::<i64>(), text.parse::<f64>()) {
         (Ok(integer), _) => integer.into(),
-        (_, Ok(number)) if !digits => number.into(),
+        // (TOML would write 1e300 with three hundred digits.)
+        (_, Ok(number)) if !digits && !(1e16..f64::INFINITY).contains(&number) => number.into(),
         _ => text.into(),
     }
 }

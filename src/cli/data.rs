@@ -188,6 +188,11 @@ impl DataArguments {
 }
 
 impl Data {
+    /// The weights of the entries, if there are any.
+    pub fn weights(&self) -> Option<&Array2<f64>> {
+        self.weights.as_ref()
+    }
+
     /// The checked problem of the table, with its weights; the table keeps its labels.
     pub fn problem(&mut self, arguments: &DataArguments) -> Result<Problem> {
         let values = std::mem::take(&mut self.table.values);

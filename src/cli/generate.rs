@@ -9,7 +9,7 @@ use clap::Args;
 
 use super::Ending;
 use super::arguments::words;
-use super::output::{new_folder, say};
+use super::output::{NewFolder, output_path, say};
 
 /// Arguments of `generate`.
 #[derive(Debug, Args)]
@@ -30,7 +30,7 @@ pub struct GenerateArguments {
     #[arg(long, default_value_t = 0)]
     seed: u64,
     /// The new folder [default: benchmark-<name>]
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", value_parser = output_path)]
     out: Option<PathBuf>,
 }
 
@@ -41,9 +41,7 @@ pub fn generate(arguments: &GenerateArguments) -> Result<Ending> {
         .out
         .clone()
         .unwrap_or_else(|| format!("benchmark-{}", arguments.benchmark).into());
-    if folder.symlink_metadata().is_ok() {
-        return Err(Error::FolderExists { path: folder });
-    }
+    let claimed = NewFolder::claim(&folder)?;
     let benchmark = arguments.benchmark;
     let published = arguments.data.as_deref();
     if published.is_some() && !matches!(benchmark, BenchmarkName::C | BenchmarkName::D) {
@@ -56,7 +54,7 @@ pub fn generate(arguments: &GenerateArguments) -> Result<Ending> {
     }
     let dataset = Dataset::all_of(benchmark, Size::Full, seed, published)?.swap_remove(0);
     let (x, Factors { w, h }) = (dataset.x, dataset.truth.expect("made of known factors"));
-    new_folder(&folder, |folder| {
+    claimed.fill(|folder| {
         for (name, matrix) in [("X.npy", &x), ("W.npy", &w), ("H.npy", &h)] {
             write_npy(&folder.join(name), matrix)?;
         }

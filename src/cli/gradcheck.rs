@@ -20,7 +20,7 @@ use super::arguments::{
     CriterionArgument, CriterionArguments, LambdaArgument, read_lambda, read_optional, words,
 };
 use super::data::DataArguments;
-use super::output::{check_new_file, json, say};
+use super::output::{check_new_file, json, output_path, say};
 use super::penalties::{Penalize, PenaltyArguments, TuningArguments, penalty_names};
 use super::progress::Progress;
 
@@ -82,7 +82,7 @@ pub struct GradcheckArguments {
     #[arg(long, requires = "data", value_parser = words::<Mode>())]
     mode: Option<Mode>,
     /// Write the hypergradient to this .npy file, a column
-    #[arg(long, value_name = "FILE", requires = "data")]
+    #[arg(long, value_name = "FILE", requires = "data", value_parser = output_path)]
     out: Option<PathBuf>,
     #[command(flatten)]
     table: DataArguments,

@@ -1,16 +1,19 @@
 //! Standard output and standard error, which may be closed by whoever reads them, and
 //! folders that appear whole.
 
+use std::borrow::Cow;
+use std::convert::Infallible;
 use std::io::{ErrorKind, Write};
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
+use altbi::data::Reservation;
 use altbi::{Error, Result};
 
 /// Prints a line. A reader that has gone away (`altbi … | head`) is no error; a
 /// disk that is full is one, and ends the program with exit code 2.
 pub fn say(line: impl AsRef<str>) {
     let mut output = std::io::stdout().lock();
-    let written = writeln!(output, "{}", line.as_ref()).and_then(|()| output.flush());
+    let written = writeln!(output, "{}", harmless(line.as_ref())).and_then(|()| output.flush());
     if let Err(error) = written
         && error.kind() != ErrorKind::BrokenPipe
     {
@@ -21,12 +24,42 @@ pub fn say(line: impl AsRef<str>) {
 
 /// Prints a line to standard error; where even that fails, nobody is listening.
 pub fn complain(line: impl AsRef<str>) {
-    let _ = writeln!(std::io::stderr().lock(), "{}", line.as_ref());
+    let _ = writeln!(std::io::stderr().lock(), "{}", harmless(line.as_ref()));
+}
+
+/// A text from a file may hold characters that a terminal takes for commands.
+fn harmless(text: &str) -> Cow<'_, str> {
+    let commands = |c: char| c.is_control() && c != '\n' && c != '\t';
+    if !text.contains(commands) {
+        return Cow::Borrowed(text);
+    }
+    let shown = text
+        .chars()
+        .map(|c| if commands(c) { '\u{fffd}' } else { c });
+    Cow::Owned(shown.collect())
 }
 
 /// A value as JSON text.
 pub fn json(value: &impl serde::Serialize) -> String {
     serde_json::to_string_pretty(value).expect("it is plain data")
+}
+
+/// Reads an `--out`: a folder that does not exist and the way back out of it are left out,
+/// so that what a path means does not change when folders are made for it.
+pub fn output_path(text: &str) -> std::result::Result<PathBuf, Infallible> {
+    let mut settled = PathBuf::new();
+    for component in Path::new(text).components() {
+        let new = settled.symlink_metadata().is_err();
+        if component == Component::ParentDir && new && settled.file_name().is_some() {
+            settled.pop();
+        } else {
+            settled.push(component);
+        }
+    }
+    if settled.as_os_str().is_empty() {
+        settled.push(".");
+    }
+    Ok(settled)
 }
 
 /// Refuses to write into a folder, or onto a file, that holds what the command reads.
@@ -61,24 +94,61 @@ pub fn check_new_file(
     Ok(())
 }
 
-/// Makes a folder with all its files or not at all: they are written aside, then the
-/// folder gets its name.
-pub fn new_folder(path: &Path, fill: impl FnOnce(&Path) -> Result<()>) -> Result<()> {
-    let failed = |source| Error::Write {
-        path: path.into(),
-        source,
-    };
-    let parent = match path.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        _ => Path::new("."),
-    };
-    std::fs::create_dir_all(parent).map_err(failed)?;
-    let aside = tempfile::Builder::new()
-        .prefix(".altbi-")
-        .tempdir_in(parent)
-        .map_err(failed)?;
-    let new = aside.path().join("new");
-    std::fs::create_dir(&new).map_err(failed)?;
-    fill(&new)?;
-    std::fs::rename(&new, path).map_err(failed)
+/// A new folder that belongs to one command from the first moment, and has all its files in
+/// the end or does not exist.
+pub struct NewFolder(Reservation);
+
+/// The file by which a new folder is locked until it is filled.
+const RESERVED: &str = ".altbi-reserved";
+
+impl NewFolder {
+    /// Refuses one that exists, or that another command is filling.
+    pub fn claim(path: &Path) -> Result<Self> {
+        let reserved = path.join(RESERVED).is_file();
+        if path.symlink_metadata().is_ok() && !reserved {
+            return Err(Error::FolderExists { path: path.into() });
+        }
+        Reservation::of(path, RESERVED, &[]).map(Self)
+    }
+
+    /// Writes its files: all aside, then each gets its name.
+    pub fn fill(mut self, fill: impl FnOnce(&Path) -> Result<()>) -> Result<()> {
+        let path = self.0.path().to_owned();
+        let failed = |source| Error::Write {
+            path: path.clone(),
+            source,
+        };
+        let aside = tempfile::Builder::new()
+            .prefix(".altbi-")
+            .tempdir_in(&path)
+            .map_err(failed)?;
+        fill(aside.path())?;
+        for entry in std::fs::read_dir(aside.path()).map_err(failed)? {
+            let entry = entry.map_err(failed)?;
+            std::fs::rename(entry.path(), path.join(entry.file_name())).map_err(failed)?;
+        }
+        self.0.keep();
+        std::fs::remove_file(path.join(RESERVED)).map_err(failed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_way_into_a_missing_folder_and_out_again_is_no_way() {
+        let path = |text: &str| output_path(text).unwrap();
+        assert_eq!(path("missing/../y.npy"), Path::new("y.npy"));
+        assert_eq!(path("./missing/deep/../../y.npy"), Path::new("./y.npy"));
+        assert_eq!(path("src/../y.npy"), Path::new("src/../y.npy"));
+        assert_eq!(path("../y.npy"), Path::new("../y.npy"));
+        assert_eq!(path("missing/.."), Path::new("."));
+    }
+
+    #[test]
+    fn commands_to_a_terminal_are_not_passed_on() {
+        assert_eq!(harmless("a\u{1b}[31mb\n"), "a\u{fffd}[31mb\n");
+        assert!(matches!(harmless("λ = 1\n"), Cow::Borrowed(_)));
+    }
 }

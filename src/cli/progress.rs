@@ -87,22 +87,34 @@ impl Progress {
         let template = if of == 0 {
             "{spinner} {wide_msg}"
         } else {
-            "{bar:12} {percent:>3} % ({eta} left) {wide_msg}"
+            "{bar:12} {percent:>3} % {wide_msg}"
         };
         bar.set_style(ProgressStyle::with_template(template).expect("a template that parses"));
         bar.set_length(of as u64);
         bar.set_position(before as u64);
-        // Neither other stages nor what was there before say anything about the speed.
-        bar.reset_eta();
         bar.set_message(stage.to_owned());
+    }
+
+    /// The steps so far say nothing about the speed: they were done before, or in another
+    /// way.
+    fn count_from(&self, step: usize) {
+        let mut now = self.now.lock();
+        now.before = step as u64;
+        now.began = Instant::now();
     }
 
     /// So many steps are done.
     pub fn at(&self, step: usize, text: impl FnOnce() -> String) {
         if let Some(Line(bar)) = self.line.as_deref() {
-            let stage = self.now.lock().stage.clone();
+            let now = self.now.lock();
+            let left = now
+                .left(step as u64)
+                .map_or(String::new(), |left| match left {
+                    0.0..100.0 => format!("({left:.0}s left) "),
+                    left => format!("({:.0}m left) ", left / 60.0),
+                });
             bar.set_position(step as u64);
-            bar.set_message(format!("{stage}: {}", text()));
+            bar.set_message(format!("{left}{}: {}", now.stage, text()));
         } else if self.lines {
             let mut now = self.now.lock();
             if now.last_line.elapsed() < INTERVAL {
@@ -111,6 +123,7 @@ impl Progress {
             now.last_line = Instant::now();
             let Now { stage, of, .. } = &*now;
             let left = now.left(step as u64);
+            let left = left.map_or(String::new(), |left| format!(", about {left:.0} s left"));
             complain(format!("{stage}, {step} of {of}: {}{left}", text()));
         }
     }
@@ -124,20 +137,22 @@ impl Progress {
 }
 
 impl Now {
-    /// ", about 12 s left", from the speed so far.
-    fn left(&self, step: u64) -> String {
+    /// Seconds that are left, from the speed so far.
+    fn left(&self, step: u64) -> Option<f64> {
         let done = step.saturating_sub(self.before);
         if done == 0 || step >= self.of {
-            return String::new();
+            return None;
         }
         let each = self.began.elapsed().as_secs_f64() / done as f64;
-        format!(", about {:.0} s left", each * (self.of - step) as f64)
+        Some(each * (self.of - step) as f64)
     }
 }
 
 /// Watches a run of the solver.
 pub struct Watch {
     progress: Progress,
+    /// Whether an iteration was seen.
+    begun: bool,
 }
 
 impl Watch {
@@ -146,19 +161,30 @@ impl Watch {
         progress.steps(stage, of, before);
         Self {
             progress: progress.clone(),
+            begun: false,
         }
     }
 }
 
 impl Observer for Watch {
     fn iterated(&mut self, record: &Record, _state: &State) -> Signal {
+        if !self.begun {
+            self.progress.count_from(record.iteration);
+            self.begun = true;
+        }
         self.progress.at(record.iteration, || {
             let Record {
                 divergence,
+                outer_error,
                 lambda_median,
                 ..
             } = record;
-            format!("D = {divergence:.4e}, λ {lambda_median:.1e}")
+            // (Where the outer error decides, D is not computed on the way.)
+            if divergence.is_nan() {
+                format!("E {outer_error:.3e}")
+            } else {
+                format!("D {divergence:.3e}, λ {lambda_median:.1e}")
+            }
         });
         Signal::Continue
     }

@@ -15,7 +15,7 @@ use clap::{Args, ValueEnum};
 use super::Ending;
 use super::arguments::words;
 use super::checkpoints::interruption;
-use super::output::{complain, json, say};
+use super::output::{complain, json, output_path, say};
 use super::progress::Progress;
 
 /// Arguments of `reproduce`.
@@ -39,7 +39,7 @@ pub struct ReproduceArguments {
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
     /// The experiment's folder, new or to be continued
-    #[arg(long, value_name = "DIR", default_value = "reproduction")]
+    #[arg(long, value_name = "DIR", default_value = "reproduction", value_parser = output_path)]
     out: PathBuf,
     /// Seed of the data (starts have the seeds 1, 2, …)
     #[arg(long, default_value_t = 0)]

@@ -82,6 +82,11 @@ impl Reservation {
         })
     }
 
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// The folder stays, with all that is in it.
     pub fn keep(&mut self) {
         self.kept = true;

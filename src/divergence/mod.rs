@@ -116,6 +116,12 @@ pub trait Divergence: Debug + Send + Sync {
         None
     }
 
+    /// What an update costs through which a hypergradient goes, in plain updates: itself and
+    /// its transposed derivative in both factors. Comparisons at equal budget book by it.
+    fn derivative_cost(&self) -> f64 {
+        4.0
+    }
+
     /// The smallest y that is passed to the other methods.
     fn floor(&self, precision: Precision) -> f64 {
         precision.floor()
@@ -147,6 +153,9 @@ impl<D: Divergence + ?Sized> Divergence for Arc<D> {
     }
     fn fused(&self) -> Option<Beta> {
         (**self).fused()
+    }
+    fn derivative_cost(&self) -> f64 {
+        (**self).derivative_cost()
     }
     fn floor(&self, precision: Precision) -> f64 {
         (**self).floor(precision)

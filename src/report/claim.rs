@@ -22,7 +22,8 @@ impl RunFolder {
     pub(super) fn reserve(&self) -> Result<()> {
         let path = &self.path;
         let reserve = || {
-            let reservation = Reservation::of(path, RESERVED, &["data.csv", "config.toml"])?;
+            let reservation =
+                Reservation::of(path, RESERVED, &["data.csv", "mask.csv", "config.toml"])?;
             *self.reservation.lock() = Some(reservation);
             Ok(())
         };
@@ -51,10 +52,10 @@ impl RunFolder {
     ///
     /// # Errors
     /// As [`new`](Self::new), if something came in the way meanwhile; [`Error::Write`].
-    pub fn create(&self, config: &str, data: Option<&str>) -> Result<()> {
+    pub fn create(&self, config: &str, inputs: &[(&str, String)]) -> Result<()> {
         let fill = |folder: &Self| {
-            if let Some(data) = data {
-                folder.write("data.csv", data.as_bytes())?;
+            for (name, text) in inputs {
+                folder.write(name, text.as_bytes())?;
             }
             folder.write("config.toml", config.as_bytes())
         };
@@ -108,11 +109,21 @@ impl RunFolder {
     /// [`Error::Busy`] if another run writes into it; [`Error::Read`].
     pub fn lock(&self) -> Result<()> {
         let path = self.path.join("config.toml");
-        let failed = |source| Error::Read {
-            path: path.clone(),
-            source,
-        };
-        let file = fs::File::open(&path).map_err(failed)?;
+        let reserved = self.path.join(RESERVED);
+        if let (false, Ok(file)) = (path.exists(), fs::File::open(&reserved)) {
+            // A run that has not got so far yet, or never did.
+            Lock::take(file, &self.path)?;
+        }
+        let file = fs::File::open(&path).map_err(|source| match source.kind() {
+            std::io::ErrorKind::NotFound => Error::NoCheckpoint {
+                path: self.path.clone(),
+                reason: "it is not a run folder, or the run ended before its first checkpoint",
+            },
+            _ => Error::Read {
+                path: path.clone(),
+                source,
+            },
+        })?;
         *self.lock.lock() = Some(Lock::take(file, &self.path)?);
         Ok(())
     }
@@ -133,7 +144,7 @@ impl RunFolder {
 }
 
 /// What altbi writes into a run folder.
-const OWN: [&str; 10] = [
+const OWN: [&str; 11] = [
     "W.npy",
     "H.npy",
     "W.csv",
@@ -144,6 +155,7 @@ const OWN: [&str; 10] = [
     "config.toml",
     "report.html",
     "data.csv",
+    "mask.csv",
 ];
 
 /// `lambda.npy`, `lambda_h_2_start.npy`, …
@@ -188,7 +200,7 @@ fn entries(path: &Path) -> Result<Vec<(String, bool)>> {
 fn is_reserved(path: &Path) -> bool {
     let is_folder = path.symlink_metadata().is_ok_and(|kind| kind.is_dir());
     let first = |(name, is_folder): &(String, bool)| {
-        !is_folder && (name.starts_with(STRAY) || name == "data.csv")
+        !is_folder && (name.starts_with(STRAY) || name == "data.csv" || name == "mask.csv")
     };
     is_folder
         && path.join(RESERVED).is_file()
@@ -279,7 +291,7 @@ mod tests {
         fs::create_dir_all(&path).unwrap();
         fs::write(path.join(RESERVED), "").unwrap();
         let next = RunFolder::new(&path, false).unwrap();
-        next.create("", None).unwrap();
+        next.create("", &[]).unwrap();
         assert!(!path.join(RESERVED).exists() && path.join("config.toml").exists());
         // An older run that is to be replaced is taken at once as well, and stays until
         // there is something in its place.

@@ -262,7 +262,7 @@ mod tests {
         let parent = tempfile::tempdir().unwrap();
         let path = parent.path().join("new/run");
         let folder = RunFolder::new(&path, false).unwrap();
-        folder.create("rank = 2\n", None).unwrap();
+        folder.create("rank = 2\n", &[]).unwrap();
         folder.write_checkpoint(b"bytes").unwrap();
         assert_eq!(folder.read_checkpoint().unwrap(), b"bytes");
         folder
@@ -312,12 +312,12 @@ mod tests {
         fs::remove_file(path.join("thesis")).unwrap();
         // An older run comes back if the new one cannot be written,
         let new = RunFolder::new(&path, true).unwrap();
-        new.create("", Some("1,2\n")).unwrap();
+        new.create("", &[("data.csv", "1,2\n".into())]).unwrap();
         assert!(!path.join("W.npy").exists() && path.join("data.csv").exists());
         new.discard();
         assert_eq!(read_matrix(&path.join("W.npy")).unwrap(), outcome.w);
         // and goes when it is.
-        new.create("", None).unwrap();
+        new.create("", &[]).unwrap();
         new.write_results(&outcome, &summary, None, None).unwrap();
         // A folder that was there before stays.
         let late = parent.path().join("new/late");

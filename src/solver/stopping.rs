@@ -81,7 +81,8 @@ pub(super) fn relative_change(divergence: f64, before: f64, at_start: f64) -> f6
     if change == 0.0 {
         0.0
     } else {
-        change / at_start
+        // (D of a perfect fit may round to −1e-17.)
+        change / at_start.max(0.0)
     }
 }
 
@@ -119,5 +120,6 @@ mod tests {
         );
         assert_eq!(relative_change(3.0, 5.0, 10.0), 0.2);
         assert_eq!(relative_change(0.0, 0.0, 0.0), 0.0);
+        assert_eq!(relative_change(45.0, -1e-15, -1e-15), f64::INFINITY);
     }
 }

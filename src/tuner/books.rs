@@ -61,7 +61,7 @@ pub(crate) struct Answer {
 /// A task with its start, and the books of one rival.
 pub(crate) struct Books<'a> {
     pub(crate) task: &'a Task,
-    pub(crate) ledger: Ledger,
+    pub(crate) ledger: Ledger<'a>,
     config: AltBiConfig,
     layout: Layout,
     start: Factors,
@@ -69,8 +69,14 @@ pub(crate) struct Books<'a> {
 }
 
 impl<'a> Books<'a> {
-    /// With so many updates to spend; `scope` is what the dials belong to.
-    pub(crate) fn new(task: &'a Task, scope: Scope, budget: f64) -> Result<Self> {
+    /// With so many updates to spend, while `going` says so; `scope` is what the dials
+    /// belong to.
+    pub(crate) fn new(
+        task: &'a Task,
+        scope: Scope,
+        budget: f64,
+        going: &'a (dyn Fn() -> bool + Sync),
+    ) -> Result<Self> {
         let config = practical::settings(task.rank, task.divergence.as_ref(), &task.terms)
             .with_seed(task.seed)
             .with_method(Method::Frozen)
@@ -82,7 +88,7 @@ impl<'a> Books<'a> {
         // The plain start is everybody's, so the books are charged for it.
         let mut books = Self {
             task,
-            ledger: Ledger::new(budget),
+            ledger: Ledger::new(budget, going),
             layout: Layout::default(),
             start: Factors {
                 w: Array2::zeros((0, 0)),

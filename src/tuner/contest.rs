@@ -167,8 +167,8 @@ pub fn contest(
             if !going() {
                 break;
             }
-            let books = Books::new(task, dials, budget)?;
-            stand(match rival {
+            let books = Books::new(task, dials, budget, going)?;
+            let answer = match rival {
                 // It was first.
                 Rival::Practical => continue,
                 Rival::Plain | Rival::None | Rival::Fixed => single::run(*rival, books)?,
@@ -181,7 +181,11 @@ pub fn contest(
                 Rival::Genetic => genetic::run(books)?,
                 Rival::LCurve => l_curve::run(books)?,
                 Rival::Discrepancy => discrepancy::run(books)?,
-            });
+            };
+            // What was broken off is no answer.
+            if going() {
+                stand(answer);
+            }
         }
         Ok(standings)
     });

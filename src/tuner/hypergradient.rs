@@ -7,21 +7,10 @@ use parking_lot::Mutex;
 use super::books::Answer;
 use super::ledger::Ledger;
 use super::{Rival, Task};
-use crate::divergence::Beta;
 use crate::error::Result;
 use crate::lambda::Scope;
 use crate::practical::{Practical, Stage, WARM_START};
 use crate::solver::{Observer, Record, Signal, State};
-
-/// What an update costs through which a hypergradient goes, in updates: itself and its
-/// transposed derivative. Measured in seconds at equal work it is about 3 where powers of y
-/// cost nothing (β = 1, 2) and about 4 elsewhere.
-fn price_of_derivatives(task: &Task) -> f64 {
-    match task.divergence.fused() {
-        Some(Beta(1.0 | 2.0)) => 3.0,
-        _ => 4.0,
-    }
-}
 
 pub(super) fn run(task: &Task, scope: Scope) -> Result<Answer> {
     let mut practical = Practical::new(task.rank, task.divergence.clone(), task.terms.clone());
@@ -30,9 +19,9 @@ pub(super) fn run(task: &Task, scope: Scope) -> Result<Answer> {
         .with_seed(task.seed)
         .with_scope(scope)
         .with_threads(1);
-    let price = price_of_derivatives(task);
+    let price = task.divergence.derivative_cost();
     let (length, warm_up) = (practical.config.bunch, practical.config.warm_up);
-    let ledger = Arc::new(Mutex::new(Ledger::new(f64::INFINITY)));
+    let ledger = Arc::new(Mutex::new(Ledger::new(f64::INFINITY, &|| true)));
     let mut observers = |stage: Stage| -> Vec<Box<dyn Observer>> {
         let (at_start, each) = match stage {
             Stage::Plain => (0.0, 1.0),

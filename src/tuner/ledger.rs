@@ -36,9 +36,10 @@ pub(super) mod or_null {
 }
 
 /// The books of one rival.
-#[derive(Debug)]
-pub(crate) struct Ledger {
+pub(crate) struct Ledger<'a> {
     budget: f64,
+    /// Whether work may go on at all.
+    going: &'a (dyn Fn() -> bool + Sync),
     work: f64,
     seconds: f64,
     clock: Instant,
@@ -47,10 +48,11 @@ pub(crate) struct Ledger {
     pub(crate) points: Vec<Point>,
 }
 
-impl Ledger {
-    pub(crate) fn new(budget: f64) -> Self {
+impl<'a> Ledger<'a> {
+    pub(crate) fn new(budget: f64, going: &'a (dyn Fn() -> bool + Sync)) -> Self {
         Self {
             budget,
+            going,
             work: 0.0,
             seconds: 0.0,
             clock: Instant::now(),
@@ -68,7 +70,7 @@ impl Ledger {
     }
 
     pub(crate) fn is_spent(&self) -> bool {
-        self.work >= self.budget
+        self.work >= self.budget || !(self.going)()
     }
 
     /// What is left.

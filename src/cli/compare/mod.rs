@@ -19,7 +19,7 @@ use super::Ending;
 use super::arguments::words;
 use super::checkpoints::interruption;
 use super::data::DataArguments;
-use super::output::{check_inputs_safe, complain, json, say};
+use super::output::{check_inputs_safe, complain, json, output_path, say};
 use super::penalties::PenaltyArguments;
 use super::progress::Progress;
 
@@ -98,7 +98,7 @@ pub struct CompareArguments {
     #[command(flatten)]
     table: DataArguments,
     /// Keep the report and what it is made of in this folder
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", value_parser = output_path)]
     out: Option<PathBuf>,
     /// Print nothing but errors
     #[arg(long)]
@@ -108,6 +108,8 @@ pub struct CompareArguments {
     json: bool,
 }
 
+/// Updates that a rival may have.
+const MOST_UPDATES: f64 = 1e7;
 /// Runs that a comparison may have.
 const MOST_RUNS: usize = 1000;
 
@@ -189,7 +191,8 @@ impl CompareArguments {
         let count = self.threads as f64;
         range(threads, "the number of threads", count, "at most 1024")?;
         let budget = self.budget.unwrap_or(1) as f64;
-        range(budget > 0.0, "the budget", budget, "at least 1")
+        let ok = (1.0..=MOST_UPDATES).contains(&budget);
+        range(ok, "the budget", budget, "between 1 and 10000000")
     }
 }
 

@@ -52,7 +52,9 @@ impl Store {
         let mut reservation = None;
         if let Some(folder) = folder {
             let kept = Kept::read(folder);
-            if folder.exists() && kept.is_none() {
+            // (A folder with the lock in it is being made by another comparison, or was.)
+            let begun = folder.join("compare.lock").is_file();
+            if folder.exists() && kept.is_none() && !begun {
                 return Err(Error::NotAnExperiment {
                     path: folder.into(),
                     reason: "it has no standings.json that altbi compare wrote",

@@ -14,6 +14,7 @@ use crate::cli::arguments::{
 };
 use crate::cli::config_file::setting;
 use crate::cli::data::DataArguments;
+use crate::cli::output::output_path;
 use crate::cli::penalties::TuningArguments;
 use crate::cli::preset::Preset;
 
@@ -129,7 +130,7 @@ pub(in crate::cli) struct FitArguments {
     #[arg(long, value_name = "FILE.toml")]
     pub(super) config: Option<PathBuf>,
     /// Keep results, report and checkpoints in this new folder
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", value_parser = output_path)]
     pub(super) out: Option<PathBuf>,
     /// csv: W and H also as tables with the data's labels
     #[arg(long, default_value = "npy")]
@@ -260,7 +261,10 @@ impl FitArguments {
             ("select", self.selection().to_string()),
         ];
         let data = source.map(|source| ("data", source.to_string()));
-        let all = files.chain(found).chain(data);
+        // What came through a pipe lies beside the configuration.
+        let piped = self.table.mask.as_deref() == Some("-");
+        let mask = piped.then(|| ("mask", "mask.csv".to_owned()));
+        let all = files.chain(mask).chain(found).chain(data);
         for (key, text) in all.chain(self.table.settings(reading)) {
             table.insert(key.into(), text.into());
         }

@@ -89,6 +89,8 @@ pub fn resume(arguments: &ResumeArguments) -> Result<Ending> {
     run.execute(Some(checkpoint))
 }
 
+/// A share of the first outer error below which a later one is a perfect fit.
+const ROUNDING: f64 = 1e-9;
 /// How much higher the last outer error may be than the lowest, before it is worth a note.
 const MUCH_WORSE: f64 = 1.1;
 
@@ -99,8 +101,8 @@ struct Run<'a> {
     problem: Problem,
     /// The problem before anything was held out, for those who come back to it.
     full: Option<Problem>,
-    /// A copy of what came through standard input.
-    data_to_keep: Option<String>,
+    /// Copies of what came through standard input, by the names of their files.
+    inputs_to_keep: Vec<(&'static str, String)>,
     labels: Labels,
     /// How the table was read, if the data is one.
     reading: Option<Reading>,
@@ -151,12 +153,19 @@ impl<'a> Run<'a> {
         // Penalties that contradict each other, before anything else is done.
         arguments.tuning.penalties.terms()?;
         let data_hash = data.fingerprint();
-        let data_to_keep = piped.then(|| data.table.to_csv());
+        let mut inputs_to_keep = Vec::new();
+        if piped {
+            inputs_to_keep.push(("data.csv", data.table.to_csv()));
+        }
+        if arguments.table.mask.as_deref() == Some("-") {
+            let weights = data.weights().cloned().map(Table::from);
+            inputs_to_keep.extend(weights.map(|weights| ("mask.csv", weights.to_csv())));
+        }
         let problem = data.problem(&arguments.table)?;
         let table = data.table;
         Ok(Self {
             data_hash,
-            data_to_keep,
+            inputs_to_keep,
             full: (arguments.preset == Preset::Practical).then(|| problem.clone()),
             problem: arguments.criterion.hold_out(problem)?,
             labels: Labels {
@@ -183,7 +192,7 @@ impl<'a> Run<'a> {
             &text_fingerprint(&self.config),
             arguments.checkpoint_every,
         )
-        .with_data(self.data_to_keep.clone());
+        .with_inputs(self.inputs_to_keep.clone());
         if let Some(checkpoint) = &checkpoint {
             let story = checkpoint.restore(problem)?;
             checkpoints = checkpoints.resumed(story.history, story.lambda_at_start);
@@ -283,7 +292,7 @@ impl<'a> Run<'a> {
         .with_reading(self.reading.clone());
         if let Some(folder) = &self.folder {
             if !folder_made {
-                folder.create(&self.config, self.data_to_keep.as_deref())?;
+                folder.create(&self.config, &self.inputs_to_keep)?;
             }
             // Without a checkpoint in it, half a folder would be worth nothing.
             let written = folder.write_results(
@@ -327,7 +336,8 @@ impl<'a> Run<'a> {
 
     /// What a user should know about a run that went well.
     fn warn(&self, outcome: &Outcome) {
-        if self.solver.initial == Initial::Nndsvd {
+        let given = self.arguments.init_w.is_some() && self.arguments.init_h.is_some();
+        if self.solver.initial == Initial::Nndsvd && self.solver.rank > 1 && !given {
             complain(
                 "note: multiplicative updates keep the zeros of --init nndsvd; --init nndsvda \
                  fills them",
@@ -338,6 +348,7 @@ impl<'a> Run<'a> {
         if let Some(best) = best
             && self.solver.select == Selection::Last
             && outcome.outer_error > MUCH_WORSE * best.outer_error
+            && outcome.outer_error > ROUNDING * outcome.history[0].outer_error
         {
             complain(format!(
                 "note: the outer error of the last iterate is {:.3e}, that of iteration {} was \

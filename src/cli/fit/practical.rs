@@ -86,7 +86,7 @@ fn activity(stage: Stage) -> &'static str {
     match stage {
         Stage::Plain => "plain updates",
         Stage::Tuned => "tuning λ",
-        Stage::SolvedAgain => "solving again with the final λ",
-        Stage::Refit => "refitting on all entries",
+        Stage::SolvedAgain => "final λ again",
+        Stage::Refit => "refitting",
     }
 }

@@ -135,8 +135,8 @@ impl Body<'_> {
         }
     }
 
-    /// A first row of numbers is a row, unless it stands above labels and counts from 0 or
-    /// holds years.
+    /// A first row of numbers is a row, unless it stands above labels and counts, goes up in
+    /// equal steps or holds years.
     fn header_of_numbers<'b>(
         &self,
         fields: impl Iterator<Item = &'b str>,
@@ -145,6 +145,7 @@ impl Body<'_> {
         let fields = Numbers(fields.collect());
         let years = fields.are_years() && !self.rest.iter().all(|value| is_year(*value));
         let counts = fields.0.len() > 1 && fields.count_from_zero();
+        let counts = counts || (labelled && fields.are_steps());
         if !(years || counts) {
             return Header::of(false);
         }

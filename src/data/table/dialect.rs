@@ -108,9 +108,11 @@ pub(super) struct Known {
 pub(super) fn detect(sample: &str, known: &Known, missing_words: bool) -> (Separator, Decimal) {
     let separators = match (known.separator, known.usual) {
         (Some(separator), _) => vec![separator],
-        (None, Separator::Tab) => vec![Separator::Tab],
+        (None, Separator::Tab) if occurs(sample, Separator::Tab) => vec![Separator::Tab],
         (None, _) => [Separator::Tab, Separator::Semicolon, Separator::Comma]
             .into_iter()
+            // A comma that is asked for before decimals separates nothing.
+            .filter(|of| !(*of == Separator::Comma && known.decimal == Some(Decimal::Comma)))
             .filter(|separator| occurs(sample, *separator))
             .collect(),
     };
@@ -209,5 +211,17 @@ mod tests {
         assert_eq!(look("\"1,5\",\"2,5\"\n"), (Comma, Decimal::Comma));
         assert_eq!(look("7\n8\n"), (Comma, Point));
         assert_eq!(look(""), (Comma, Point));
+        // A file that is called .tsv and has no tabulator is what it looks like.
+        let known = |decimal, usual| Known {
+            separator: None,
+            decimal,
+            usual,
+        };
+        assert_eq!(
+            detect("a,b\n1,2\n", &known(None, Tab), false),
+            (Comma, Point)
+        );
+        let asked = known(Some(Decimal::Comma), Tab);
+        assert_eq!(detect("1,5\n2,5\n", &asked, false), (Tab, Decimal::Comma));
     }
 }
