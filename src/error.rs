@@ -416,8 +416,8 @@ pub enum Error {
     },
     /// Missing entries that nobody said could be missing.
     #[error(
-        "{count} {} of X missing, the first at row {row}, column {column} (counted from 0); --missing mask leaves them out of the fit",
-        if *count == 1 { "entry is" } else { "entries are" }
+        "{} missing, the first at row {row}, column {column} (counted from 0); --missing mask leaves them out of the fit",
+        if *count == 1 { "1 entry of X is".into() } else { format!("{count} entries of X are") }
     )]
     Missing {
         /// How many.

@@ -223,7 +223,7 @@ fn what_contradicts_itself_exits_with_2_and_leaves_nothing() {
         ),
         (
             "fit x.npy --rank 3 --penalize h --hypergradient finite-differences --engine fused",
-            "forward mode",
+            "finite-differences",
         ),
         (
             "fit x.npy --rank 3 --penalize h --hypergradient implicit",

@@ -12,6 +12,54 @@ use common::{Numbers, assert_close, matrix, reference};
 use ndarray::Array2;
 use serde_json::Value;
 
+/// Whatever `--help` lists is in config.toml, under its own name.
+#[test]
+fn the_configuration_lists_every_flag() {
+    let folder = Folder::new();
+    let x = folder.npy("x.npy", &matrix(9, 6, 0.3));
+    let w = folder.npy("w.npy", &matrix(9, 2, 0.3));
+    let h = folder.npy("h.npy", &matrix(2, 6, 0.3));
+    let mask = folder.npy("mask.npy", &Array2::ones((9, 6)));
+    let out = folder.path("run");
+    let optional = [
+        "--init-w",
+        &w,
+        "--init-h",
+        &h,
+        "--mask",
+        &mask,
+        "--refit",
+        "2",
+        "--checkpoint-every",
+        "9",
+        "--penalty-h",
+        "l1",
+        "--penalize",
+        "both",
+        "--preset",
+        "practical",
+        "--max-iter",
+        "2",
+    ];
+    let run = [&["fit", &x, "--quiet", "--out", &out][..], &optional].concat();
+    stdout(&altbi(&run));
+    let config = std::fs::read_to_string(folder.path("run/config.toml")).unwrap();
+    let config: toml::Table = config.parse().unwrap();
+    let help = stdout(&altbi(&["fit", "--help"]));
+    let words = help.split_whitespace();
+    let flags = words.filter_map(|word| word.strip_prefix("--"));
+    let flags = flags.map(|flag| flag.trim_matches(|c: char| !c.is_ascii_alphanumeric()));
+    let about_the_call = [
+        "config", "out", "force", "quiet", "json", "help", "version", "",
+    ];
+    let mut seen = 0;
+    for flag in flags.filter(|flag| !about_the_call.contains(flag)) {
+        assert!(config.contains_key(flag), "--{flag} is not in config.toml");
+        seen += 1;
+    }
+    assert!(seen > 40, "{seen}");
+}
+
 #[test]
 fn fit_without_arguments_runs_the_demo() {
     let text = stdout(&altbi(&["fit"]));
@@ -253,7 +301,7 @@ fn bad_input_is_named_exits_with_2_and_leaves_nothing() {
         (
             "NaN",
             &[&nan],
-            "1 entries of X are missing, the first at row 4, column 1",
+            "1 entry of X is missing, the first at row 4, column 1",
         ),
         ("infinite", &[&infinite], "row 0, column 6 is inf"),
         ("all zero", &[&zeros], "nothing to factorise"),
@@ -605,7 +653,7 @@ fn tables_keep_their_names_and_missing_entries_are_left_out() {
     assert_eq!(refused.status.code(), Some(2));
     let text = String::from_utf8(refused.stderr).unwrap();
     assert!(
-        text.contains("1 entries of X are missing, the first at row 1, column 0"),
+        text.contains("1 entry of X is missing, the first at row 1, column 0"),
         "{text}"
     );
     let out = folder.path("run");

@@ -656,19 +656,11 @@ fn a_bias_report_is_made_again() {
 fn a_mask_comes_through_a_pipe() {
     let folder = Folder::new();
     let file = folder.npy("x.npy", &matrix(4, 3, 0.3));
-    let fit = |mask: &str, input: &[u8]| {
+    let out = folder.path("run");
+    let fit = |mask: &str, input: &[u8], more: &[&str]| {
+        let base = ["fit", &file, "--rank", "1", "--max-iter", "3", "--json"];
         let mut child = Command::new(env!("CARGO_BIN_EXE_altbi"))
-            .args([
-                "fit",
-                &file,
-                "--rank",
-                "1",
-                "--max-iter",
-                "3",
-                "--json",
-                "--mask",
-                mask,
-            ])
+            .args([&base[..], &["--mask", mask], more].concat())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
@@ -680,7 +672,56 @@ fn a_mask_comes_through_a_pipe() {
     };
     let mask = b"1,1,0\n1,1,1\n0,1,1\n1,1,1\n";
     let path = folder.text("mask.csv", mask);
-    assert_eq!(fit("-", mask), fit(&path, b""));
+    let piped = fit("-", mask, &["--out", &out]);
+    assert_eq!(piped, fit(&path, b"", &[]));
+    // A copy is kept, so that the run can be repeated.
+    let config = folder.path("run/config.toml");
+    let again = altbi(&["fit", "--config", &config, "--json"]);
+    let again: Value = serde_json::from_str(&stdout(&again)).unwrap();
+    assert_eq!(piped.0, again["data_hash"]);
+}
+
+/// A path that goes into a folder which does not exist and out again is the same place
+/// before and after the folder is made.
+#[test]
+fn a_way_around_is_still_onto_what_is_there() {
+    let folder = Folder::new();
+    let file = folder.npy("y.npy", &matrix(9, 6, 0.3));
+    let before = std::fs::read(&file).unwrap();
+    let around = folder.path("missing/../y.npy");
+    let output = altbi(&["gradcheck", &file, "--rank", "2", "--out", &around]);
+    assert_eq!(complaint(&output).0, Some(2));
+    assert_eq!(std::fs::read(&file).unwrap(), before);
+    let kept = folder.path("kept");
+    std::fs::create_dir(&kept).unwrap();
+    let around = folder.path("missing/../kept");
+    for arguments in [
+        vec!["fit", &file, "--rank", "2", "--out", &around],
+        vec!["bias", &file, "--rank", "2", "--out", &around],
+        vec!["generate", "b", "--out", &around],
+    ] {
+        let output = altbi(&arguments);
+        assert_eq!(complaint(&output).0, Some(2), "{arguments:?}");
+    }
+    assert_eq!(std::fs::read_dir(&kept).unwrap().count(), 0);
+    assert_eq!(folder.entries().len(), 2, "no folder was made on the way");
+}
+
+/// A perfect start that is left has not converged.
+#[test]
+fn a_start_without_error_is_not_the_unit_of_convergence() {
+    let (w, h) = (matrix(8, 2, 0.4), matrix(2, 6, 0.7));
+    let outcome = AltBiConfig::new(2)
+        .with_lambda(10.0)
+        .with_max_iterations(4)
+        .solver(Beta::KL, L1)
+        .with_factors(GivenFactors {
+            w: Some(w.clone()),
+            h: Some(h.clone()),
+        })
+        .fit(&w.dot(&h))
+        .unwrap();
+    assert_eq!(outcome.iterations, 4);
 }
 
 // ---------------------------------------------------------------- the code

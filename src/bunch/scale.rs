@@ -26,10 +26,20 @@ impl Bunch {
     /// their component), in the shape of the weight; 1 where the penalty does not pull.
     /// P is the denominator of the unpenalised update.
     pub(crate) fn natural_scales(&self, pair: &Pair, shapes: &[[usize; 2]]) -> Vec<Tensor<2>> {
+        self.scales_of_pull(pair, shapes, 0.0)
+    }
+
+    /// The same for checks, with `p⁺ − ½ p⁻` as the pull: where the two parts cancel, as in
+    /// the Hoyer ratio of a single entry, they still slow the update down.
+    pub(crate) fn checking_scales(&self, pair: &Pair, shapes: &[[usize; 2]]) -> Vec<Tensor<2>> {
+        self.scales_of_pull(pair, shapes, 0.5)
+    }
+
+    fn scales_of_pull(&self, pair: &Pair, shapes: &[[usize; 2]], taken_off: f64) -> Vec<Tensor<2>> {
         let (on_w, _) = self.tuned();
         let (shapes_w, shapes_h) = shapes.split_at(on_w);
-        let mut scales = self.scales(&self.of_w, Side::W, pair, shapes_w);
-        scales.extend(self.scales(&self.of_h, Side::H, pair, shapes_h));
+        let mut scales = self.scales(&self.of_w, Side::W, pair, shapes_w, taken_off);
+        scales.extend(self.scales(&self.of_h, Side::H, pair, shapes_h, taken_off));
         scales
     }
 
@@ -39,6 +49,7 @@ impl Bunch {
         side: Side,
         pair: &Pair,
         shapes: &[[usize; 2]],
+        taken_off: f64,
     ) -> Vec<Tensor<2>> {
         if shapes.is_empty() {
             return Vec::new();
@@ -48,7 +59,12 @@ impl Bunch {
         let floor = Precision::of(factor).floor();
         let one = Tensor::ones([1, 1], (&factor.device(), factor.dtype()));
         let scales = rule.tuned().zip(shapes).map(|(term, shape)| {
-            let pull = term.split_with(factor, &one).positive;
+            let split = term.split_with(factor, &one);
+            let pull = if taken_off == 0.0 {
+                split.positive
+            } else {
+                split.positive - split.negative * taken_off
+            };
             // An entry that is zero would have no scale of its own.
             let over = if shape[0] > 1 && shape[1] > 1 {
                 [1, shape[1]]

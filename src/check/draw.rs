@@ -74,7 +74,7 @@ impl Draw {
             None => {
                 let shapes: Vec<[usize; 2]> =
                     layout.groups.iter().map(|group| group.shape).collect();
-                let scales = bunch.natural_scales(&pair, &shapes);
+                let scales = bunch.checking_scales(&pair, &shapes);
                 let weights = scales.into_iter().zip(shapes).map(|(scale, [a, b])| {
                     problem.state(&(uniform(&mut generator, a, b) * 0.5 + 0.1)) * scale
                 });

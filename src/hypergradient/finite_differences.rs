@@ -46,7 +46,7 @@ impl FiniteDifferences {
     /// The first h, in the shape of each weight.
     fn first_steps(&self, bunch: &Bunch, pair: &Pair, lambda: &[Tensor<2>]) -> Vec<Tensor<2>> {
         let shapes: Vec<[usize; 2]> = lambda.iter().map(Tensor::dims).collect();
-        let natural = bunch.natural_scales(pair, &shapes);
+        let natural = bunch.checking_scales(pair, &shapes);
         let steps = lambda
             .iter()
             .zip(natural)

@@ -15,11 +15,18 @@ use crate::engine::{Lanes, Real};
 /// Vectors side by side in a block of rows.
 pub(super) const WIDE: usize = 2;
 /// Columns that go through the phases together.
-pub(super) const TILE: usize = 16;
+pub(super) const TILE: usize = 32;
 /// Columns whose products are summed side by side.
 const SIDE: usize = 4;
 /// Components whose sums are kept in registers side by side.
-const COMPONENTS: usize = 5;
+const COMPONENTS: usize = 4;
+
+/// Whether twice as many sums fit into the registers: vectors of 64 bytes come with 32 of
+/// them, shorter ones with 16.
+#[inline(always)]
+fn has_many_registers<T: Real, S: Simd>() -> bool {
+    T::lanes::<S>() * size_of::<T>() >= 64
+}
 
 /// `out_j = Σ_k own_k other_jk` for the columns of a tile.
 #[inline(always)]
@@ -52,6 +59,13 @@ impl<T: Real> WithSimd for Products<'_, T> {
         let (other, out) = (self.other, cast_slice_mut::<T, T::Vector<S>>(self.out));
         let (count, rank) = (out.len() / WIDE, own.len() / WIDE);
         let mut from = 0;
+        if has_many_registers::<T, S>() {
+            while from + 2 * SIDE <= count {
+                let out = &mut out[from * WIDE..];
+                products_of::<T, S, { 2 * SIDE }>(simd, own, &other[from * rank..], out);
+                from += 2 * SIDE;
+            }
+        }
         while from + SIDE <= count {
             let out = &mut out[from * WIDE..];
             products_of::<T, S, SIDE>(simd, own, &other[from * rank..], out);
@@ -126,10 +140,15 @@ impl<T: Real> WithSimd for Contract<'_, T> {
         let terms: &[T::Vector<S>] = cast_slice(self.terms);
         let (sums, other) = (cast_slice_mut::<T, T::Vector<S>>(self.sums), self.other);
         let rank = sums.len() / WIDE;
-        let blocks = rank.div_ceil(COMPONENTS);
+        let most = if has_many_registers::<T, S>() {
+            2 * COMPONENTS
+        } else {
+            COMPONENTS
+        };
+        let blocks = rank.div_ceil(most);
         let mut from = 0;
         for block in 0..blocks {
-            // As even as can be: 6 is 3 + 3, not 5 + 1.
+            // As even as can be: 6 is 3 + 3, not 4 + 2.
             let to = (block + 1) * rank / blocks;
             let part = &mut sums[from * WIDE..to * WIDE];
             match to - from {
@@ -137,7 +156,10 @@ impl<T: Real> WithSimd for Contract<'_, T> {
                 2 => contract_some::<T, S, 2>(simd, part, terms, other, rank, from),
                 3 => contract_some::<T, S, 3>(simd, part, terms, other, rank, from),
                 4 => contract_some::<T, S, 4>(simd, part, terms, other, rank, from),
-                _ => contract_some::<T, S, 5>(simd, part, terms, other, rank, from),
+                5 => contract_some::<T, S, 5>(simd, part, terms, other, rank, from),
+                6 => contract_some::<T, S, 6>(simd, part, terms, other, rank, from),
+                7 => contract_some::<T, S, 7>(simd, part, terms, other, rank, from),
+                _ => contract_some::<T, S, 8>(simd, part, terms, other, rank, from),
             }
             from = to;
         }

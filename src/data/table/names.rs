@@ -13,16 +13,15 @@ impl Numbers<'_> {
         fields.all(|(index, field)| **field == index.to_string())
     }
 
-    /// 1, 2, …, or at least three numbers that rise in equal steps: wavelengths, times.
+    /// At least three numbers that rise in equal steps: 1, 2, 3, wavelengths, times.
     pub(super) fn are_steps(&self) -> bool {
         let numbers: Option<Vec<f64>> = self.0.iter().map(|field| field.parse().ok()).collect();
-        let Some(numbers) = numbers.filter(|numbers| numbers.len() > 1) else {
+        let Some(numbers) = numbers.filter(|numbers| numbers.len() > 2) else {
             return false;
         };
         let step = numbers[1] - numbers[0];
         let even = |two: &[f64]| (two[1] - two[0] - step).abs() <= 1e-9 * step;
-        let enough = numbers.len() > 2 || numbers == [1.0, 2.0];
-        enough && step > 0.0 && numbers.windows(2).all(even)
+        step > 0.0 && numbers.windows(2).all(even)
     }
 
     /// Rising whole numbers between 1000 and 2999.

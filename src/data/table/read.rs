@@ -374,8 +374,12 @@ mod tests {
             seen("gene,a,NA\nTP53,5,6\nNA,7,8\n-,1,2\n"),
             ((3, 2), true, true)
         );
+        // Steps above labels: wavelengths, samples.
+        assert_eq!(seen("gene,1,2,3\nA,1,2,3\nB,3,4,5\n"), ((2, 3), true, true));
+        assert_eq!(seen("s,400,402.5,405\nA,1,2,3\n"), ((1, 3), true, true));
         // Numbers that are none.
         assert_eq!(seen("x,1,2\ny,3,4\n"), ((2, 2), false, true));
+        assert_eq!(seen("x,1,3,2\ny,3,4,1\n"), ((2, 3), false, true));
         assert_eq!(seen("x,2001,2002\ny,2003,2004\n"), ((2, 2), false, true));
         assert_eq!(seen("0,1,2\n1,5,6\n"), ((2, 3), false, false));
         assert_eq!(seen("id,a,b\n1,5,6\n2,7,8\n"), ((2, 3), true, false));
