@@ -44,6 +44,7 @@
 //! ```
 
 mod data;
+mod host;
 mod scale;
 
 use std::ops::Range;
@@ -52,6 +53,7 @@ use std::sync::Arc;
 use burn::tensor::Tensor;
 
 pub(crate) use self::data::{Data, Passed};
+pub(crate) use self::host::{HostBunch, HostPair};
 pub(crate) use self::scale::summed_to;
 use crate::criterion::{Criterion, Training};
 use crate::divergence::Divergence;

@@ -1,16 +1,19 @@
 //! The general engine: any bunch, on Burn's tensors or on a fused data term.
 
+use std::sync::Arc;
+
 use burn::tensor::Tensor;
 use ndarray::Array2;
 
 use super::{Engine, Errors};
-use crate::bunch::{Bunch, Data, Pair, Span};
+use crate::bunch::{Bunch, Data, HostPair, Pair, Span};
 use crate::criterion::{Criterion, Entries};
 use crate::error::Result;
 use crate::factors::{Factors, Side};
 use crate::hypergradient::Mode;
 use crate::lambda::{Layout, Units};
 use crate::numerics::to_host;
+use crate::penalty::Spread;
 use crate::problem::{Problem, ToMatrix};
 
 /// A bunch, and how the one column of weights is to be read.
@@ -78,6 +81,77 @@ impl Taped {
         (errors, divergences)
     }
 
+    /// A bunch without tensors in between.
+    fn bunch_on_host(
+        &mut self,
+        problem: &Problem,
+        factors: &mut Factors,
+        lambda: &Array2<f64>,
+        gradient: Option<&mut Array2<f64>>,
+    ) -> Errors {
+        if self.units == Units::Relative {
+            self.scales = self.scales_at(&Pair::of(problem, factors));
+        }
+        let host = self.bunch.on_host().expect("it was asked for");
+        let (_, tuned) = self.bunch.tuned();
+        let mut parts = self.layout.split(lambda);
+        parts.truncate(tuned);
+        for (part, scale) in parts.iter_mut().zip(self.scales.iter().flatten()) {
+            *part *= scale;
+        }
+        let shapes: Vec<[usize; 2]> = parts.iter().map(|part| part.dim().into()).collect();
+        let weights = parts.into_iter().zip(&shapes);
+        let weights = weights.map(|(part, shape)| Spread::new(part.into_iter().collect(), *shape));
+        let weights: Vec<Spread> = weights.collect();
+        let rank = factors.w.ncols();
+        let start = HostPair {
+            w: Arc::new(factors.w.iter().copied().collect()),
+            h: Arc::new(transposed(&factors.h).into_iter().collect()),
+            rank,
+        };
+        let end = match gradient {
+            None => host.run(start, &weights),
+            Some(slot) => {
+                let (end, gradients) = host.adjoint(start, &weights, &shapes);
+                let gradients = gradients.into_iter().zip(&shapes).map(|(values, shape)| {
+                    Array2::from_shape_vec(*shape, values).expect("in the shape of its weight")
+                });
+                let mut gradients: Vec<Array2<f64>> = gradients.collect();
+                // dE/du = c dE/dλ for λ = c u; c does not move during a bunch.
+                for (part, scale) in gradients.iter_mut().zip(self.scales.iter().flatten()) {
+                    *part *= scale;
+                }
+                *slot = self.layout.join(&gradients);
+                end
+            }
+        };
+        let outer_error = host.outer_error(&end);
+        let divergence = if !self.divergence {
+            f64::NAN
+        } else if counts_training(self.bunch.criterion.as_ref()) {
+            outer_error
+        } else {
+            host.divergence(&end)
+        };
+        let matrix = |values: Arc<Vec<f64>>, rows: usize| {
+            let values = Arc::unwrap_or_clone(values);
+            Array2::from_shape_vec((rows, rank), values).expect("a factor fills its shape")
+        };
+        let [n, m] = problem.shape();
+        if self.bunch.span.covers(Side::W) {
+            factors.w = matrix(end.w, n);
+            problem.round(&mut factors.w);
+        }
+        if self.bunch.span.covers(Side::H) {
+            factors.h = transposed(&matrix(end.h, m));
+            problem.round(&mut factors.h);
+        }
+        Errors {
+            outer_error,
+            divergence,
+        }
+    }
+
     /// The size of what the hypergradient of a bunch is made of.
     pub(super) fn sensitivity(
         &mut self,
@@ -108,8 +182,28 @@ impl Engine for Taped {
         let Span::One(side) = self.bunch.span else {
             return;
         };
-        let pair = Pair::of(problem, factors);
         let other = side.other();
+        if let Some(host) = self.bunch.on_host() {
+            let start = HostPair {
+                w: Arc::new(factors.w.iter().copied().collect()),
+                h: Arc::new(transposed(&factors.h).into_iter().collect()),
+                rank: factors.w.ncols(),
+            };
+            let shape = match other {
+                Side::W => factors.w.dim(),
+                Side::H => (factors.h.ncols(), factors.w.ncols()),
+            };
+            let updated = host.update_one(other, &start);
+            let updated = Array2::from_shape_vec(shape, updated).expect("a factor fills its shape");
+            match other {
+                Side::W => factors.w = updated,
+                Side::H => factors.h = transposed(&updated),
+            }
+            problem.round(&mut factors.w);
+            problem.round(&mut factors.h);
+            return;
+        }
+        let pair = Pair::of(problem, factors);
         // Its penalties, if it has any, have fixed weights.
         let rule = match other {
             Side::W => &self.bunch.of_w,
@@ -130,6 +224,9 @@ impl Engine for Taped {
         lambda: &Array2<f64>,
         gradient: Option<&mut Array2<f64>>,
     ) -> Result<Errors> {
+        if self.bunch.on_host().is_some() && (gradient.is_none() || self.mode == Mode::Adjoint) {
+            return Ok(self.bunch_on_host(problem, factors, lambda, gradient));
+        }
         let pair = Pair::of(problem, factors);
         self.scales = self.scales_at(&pair);
         let weights = self.weights(problem, lambda);
@@ -171,10 +268,32 @@ impl Engine for Taped {
     }
 
     fn penalty(&self, problem: &Problem, factors: &Factors, lambda: &Array2<f64>) -> f64 {
+        if self.bunch.of_w.terms.is_empty() && self.bunch.of_h.terms.is_empty() {
+            return 0.0;
+        }
         let pair = Pair::of(problem, factors);
         self.bunch.penalty(&pair, &self.weights(problem, lambda))
     }
 }
+
+/// The transpose, laid out row by row.
+fn transposed(matrix: &Array2<f64>) -> Array2<f64> {
+    let (rows, columns) = matrix.dim();
+    let mut turned = Array2::zeros((columns, rows));
+    // A few rows at a time: reading and writing both stay in the cache.
+    for first in (0..rows).step_by(STRIP) {
+        let strip = first..rows.min(first + STRIP);
+        for column in 0..columns {
+            for row in strip.clone() {
+                turned[[column, row]] = matrix[[row, column]];
+            }
+        }
+    }
+    turned
+}
+
+/// Rows that are turned together.
+const STRIP: usize = 16;
 
 fn host(tensor: &Tensor<2>) -> Array2<f64> {
     tensor.to_matrix().expect("a tensor fills its shape")

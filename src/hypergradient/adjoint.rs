@@ -1,11 +1,15 @@
 //! Adjoint mode: the paper's Lagrangian recursion, corrected.
 
-use burn::tensor::Tensor;
+use std::sync::Arc;
+
+use burn::tensor::{Tensor, TensorData};
 
 use super::{Differentiate, Hypergradient};
-use crate::bunch::{Bunch, ORDER, Pair, Passed, summed_to};
+use crate::bunch::{Bunch, HostBunch, HostPair, ORDER, Pair, Passed, summed_to};
 use crate::error::Result;
 use crate::factors::Side;
+use crate::numerics::to_host;
+use crate::penalty::Spread;
 use crate::update::{Multiplier, Rule};
 
 /// Carries the multipliers α_t backwards through the stored states,
@@ -30,6 +34,9 @@ impl Differentiate for Adjoint {
     }
 
     fn compute(&self, bunch: &Bunch, pair: &Pair, lambda: &[Tensor<2>]) -> Result<Hypergradient> {
+        if let Some(host) = bunch.on_host() {
+            return Ok(on_host(&host, pair, lambda));
+        }
         let mode = self.name();
         let bound = bunch.bind(lambda);
         // One after another: the side, the factors before the update, what it keeps.
@@ -79,6 +86,33 @@ impl Differentiate for Adjoint {
             collect(rule, bars.weights, slots);
         }
         Ok(bunch.outcome(here, gradients))
+    }
+}
+
+/// The same without tensors in between.
+fn on_host(bunch: &HostBunch<'_>, pair: &Pair, lambda: &[Tensor<2>]) -> Hypergradient {
+    let start = HostPair {
+        w: Arc::new(to_host(&pair.w)),
+        h: Arc::new(to_host(&pair.h)),
+        rank: pair.w.dims()[1],
+    };
+    let weights = lambda.iter();
+    let weights = weights.map(|weight| Spread::new(to_host(weight), weight.dims()));
+    let shapes: Vec<[usize; 2]> = lambda.iter().map(Tensor::dims).collect();
+    let weights: Vec<Spread> = weights.collect();
+    let (end, gradients) = bunch.adjoint(start, &weights, &shapes);
+    let like = |values: &[f64], tensor: &Tensor<2>| {
+        let data = TensorData::new(values.to_vec(), tensor.dims());
+        Tensor::from_data(data, (&tensor.device(), tensor.dtype()))
+    };
+    let gradients = gradients.iter().zip(lambda);
+    Hypergradient {
+        outer_error: bunch.outer_error(&end),
+        gradients: gradients.map(|(values, of)| like(values, of)).collect(),
+        pair: Pair {
+            w: like(&end.w, &pair.w),
+            h: like(&end.h, &pair.h),
+        },
     }
 }
 

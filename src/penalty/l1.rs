@@ -1,8 +1,10 @@
 //! The ℓ1 norm: the paper's penalty.
 
+use std::ops::Range;
+
 use burn::tensor::Tensor;
 
-use super::{FusedPenalty, Penalty, constant_like};
+use super::{FusedPenalty, HostPenalty, Penalty, Rows, Spread, constant_like};
 use crate::split::{MajoriserPowers, Split};
 
 /// `r(w) = Σ_k w_k`, with `p⁺ = 1` and `p⁻ = 0`.
@@ -61,6 +63,39 @@ impl Penalty for L1 {
 
     fn fused(&self) -> Option<FusedPenalty> {
         Some(FusedPenalty::L1)
+    }
+
+    fn on_host(&self) -> Option<&dyn HostPenalty> {
+        Some(self)
+    }
+}
+
+impl HostPenalty for L1 {
+    fn add_split(
+        &self,
+        w: Rows<'_>,
+        weight: &Spread,
+        rows: Range<usize>,
+        positive: &mut [f64],
+        _negative: &mut [f64],
+    ) {
+        for (i, positive) in rows.zip(positive.chunks_exact_mut(w.rank)) {
+            for (k, positive) in positive.iter_mut().enumerate() {
+                *positive += weight.at(i, k);
+            }
+        }
+    }
+
+    fn add_cotangent(
+        &self,
+        w: Rows<'_>,
+        _weight: &Spread,
+        [of_positive, _]: [Rows<'_>; 2],
+        rows: Range<usize>,
+        _factor: &mut [f64],
+        weights: &mut [f64],
+    ) {
+        weights.copy_from_slice(&of_positive.values[rows.start * w.rank..rows.end * w.rank]);
     }
 }
 

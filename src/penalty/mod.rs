@@ -44,6 +44,7 @@
 //! ```
 
 mod group;
+mod host;
 mod hoyer;
 mod l1;
 mod none;
@@ -58,6 +59,7 @@ use std::sync::Arc;
 use burn::tensor::Tensor;
 
 pub use group::Group;
+pub use host::{HostPenalty, Rows, Spread};
 pub use hoyer::Hoyer;
 pub use l1::L1;
 pub use none::NoPenalty;
@@ -135,6 +137,12 @@ pub trait Penalty: Debug + Send + Sync {
     /// Which of the penalties it is that the loops of the paper's bunch know. `None`: bunches
     /// with it run on the [data term](mod@crate::term).
     fn fused(&self) -> Option<FusedPenalty> {
+        None
+    }
+
+    /// The same penalty on plain numbers, where it has such a form. `None`: tensor operations
+    /// do for it everywhere.
+    fn on_host(&self) -> Option<&dyn HostPenalty> {
         None
     }
 }
@@ -216,6 +224,9 @@ impl<P: Penalty + ?Sized> Penalty for Arc<P> {
     }
     fn fused(&self) -> Option<FusedPenalty> {
         (**self).fused()
+    }
+    fn on_host(&self) -> Option<&dyn HostPenalty> {
+        (**self).on_host()
     }
 }
 

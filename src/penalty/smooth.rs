@@ -1,8 +1,10 @@
 //! Smoothness along the rows: neighbouring rows should be alike.
 
+use std::ops::Range;
+
 use burn::tensor::Tensor;
 
-use super::{Coupling, Penalty, constant_like};
+use super::{Coupling, HostPenalty, Penalty, Rows, Spread, constant_like};
 use crate::split::{MajoriserPowers, Split};
 
 /// Squared differences between neighbouring rows, so that each *column* of the
@@ -61,8 +63,10 @@ fn edge_weights(weight: &Tensor<2>, dims: [usize; 2]) -> (Tensor<2>, Tensor<2>) 
 /// A quarter of the squared differences to the rows above and below, n×r.
 fn shares(w: &Tensor<2>) -> Tensor<2> {
     let (above, below) = edge_weights(&constant_like(w, 1.0), w.dims());
-    let up = (w.clone() - shifted(w, Shift::Down)).square() * above;
-    let down = (w.clone() - shifted(w, Shift::Up)).square() * below;
+    // (A product: Burn's square calls a general power.)
+    let squared = |difference: Tensor<2>| difference.clone() * difference;
+    let up = squared(w.clone() - shifted(w, Shift::Down)) * above;
+    let down = squared(w.clone() - shifted(w, Shift::Up)) * below;
     (up + down) * 0.25
 }
 
@@ -102,6 +106,77 @@ impl Penalty for Smooth {
             growing: 1.0,
             decaying: -1.0,
         })
+    }
+
+    fn on_host(&self) -> Option<&dyn HostPenalty> {
+        Some(self)
+    }
+}
+
+/// `½ (λ_i + λ_j)` of an entry, for neighbouring rows.
+#[inline]
+fn edge(weight: &Spread, i: usize, j: usize, k: usize) -> f64 {
+    0.5 * (weight.at(i, k) + weight.at(j, k))
+}
+
+/// The rows above and below, where they exist.
+fn neighbours(i: usize, count: usize) -> impl Iterator<Item = usize> {
+    let above = i.checked_sub(1);
+    above.into_iter().chain((i + 1 < count).then_some(i + 1))
+}
+
+impl HostPenalty for Smooth {
+    fn add_split(
+        &self,
+        w: Rows<'_>,
+        weight: &Spread,
+        rows: Range<usize>,
+        positive: &mut [f64],
+        negative: &mut [f64],
+    ) {
+        let slots = positive.chunks_exact_mut(w.rank);
+        let slots = slots.zip(negative.chunks_exact_mut(w.rank));
+        for (i, (positive, negative)) in rows.zip(slots) {
+            let own = w.row(i);
+            for j in neighbours(i, w.count()) {
+                let other = w.row(j);
+                for k in 0..w.rank {
+                    let edge = edge(weight, i, j, k);
+                    positive[k] += edge * own[k];
+                    negative[k] += edge * other[k];
+                }
+            }
+        }
+    }
+
+    fn add_cotangent(
+        &self,
+        w: Rows<'_>,
+        weight: &Spread,
+        [of_positive, of_negative]: [Rows<'_>; 2],
+        rows: Range<usize>,
+        factor: &mut [f64],
+        weights: &mut [f64],
+    ) {
+        weights.fill(0.0);
+        let slots = factor.chunks_exact_mut(w.rank);
+        let slots = slots.zip(weights.chunks_exact_mut(w.rank));
+        for (i, (factor, weights)) in rows.zip(slots) {
+            let (own, positive, negative) = (w.row(i), of_positive.row(i), of_negative.row(i));
+            for j in neighbours(i, w.count()) {
+                let (other, positive_there) = (w.row(j), of_positive.row(j));
+                let negative_there = of_negative.row(j);
+                for k in 0..w.rank {
+                    factor[k] += edge(weight, i, j, k) * (positive[k] + negative_there[k]);
+                    // Half of the edge's, which both of its ends share.
+                    weights[k] += 0.5
+                        * (positive[k] * own[k]
+                            + positive_there[k] * other[k]
+                            + negative[k] * other[k]
+                            + negative_there[k] * own[k]);
+                }
+            }
+        }
     }
 }
 

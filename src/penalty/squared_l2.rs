@@ -1,8 +1,10 @@
 //! The squared ℓ2 norm, with the half that makes its gradient w.
 
+use std::ops::Range;
+
 use burn::tensor::Tensor;
 
-use super::{FusedPenalty, Penalty, constant_like};
+use super::{FusedPenalty, HostPenalty, Penalty, Rows, Spread, constant_like};
 use crate::split::{MajoriserPowers, Split};
 
 /// `r(w) = ½ Σ_k w_k²`, with `p⁺ = w` and `p⁻ = 0`.
@@ -60,6 +62,47 @@ impl Penalty for SquaredL2 {
 
     fn fused(&self) -> Option<FusedPenalty> {
         Some(FusedPenalty::SquaredL2)
+    }
+
+    fn on_host(&self) -> Option<&dyn HostPenalty> {
+        Some(self)
+    }
+}
+
+impl HostPenalty for SquaredL2 {
+    fn add_split(
+        &self,
+        w: Rows<'_>,
+        weight: &Spread,
+        rows: Range<usize>,
+        positive: &mut [f64],
+        _negative: &mut [f64],
+    ) {
+        for (i, positive) in rows.zip(positive.chunks_exact_mut(w.rank)) {
+            for (k, (positive, w)) in positive.iter_mut().zip(w.row(i)).enumerate() {
+                *positive += weight.at(i, k) * w;
+            }
+        }
+    }
+
+    fn add_cotangent(
+        &self,
+        w: Rows<'_>,
+        weight: &Spread,
+        [of_positive, _]: [Rows<'_>; 2],
+        rows: Range<usize>,
+        factor: &mut [f64],
+        weights: &mut [f64],
+    ) {
+        let slots = factor.chunks_exact_mut(w.rank);
+        let slots = slots.zip(weights.chunks_exact_mut(w.rank));
+        for (i, (factor, weights)) in rows.zip(slots) {
+            let (w, bar) = (w.row(i), of_positive.row(i));
+            for k in 0..w.len() {
+                factor[k] += weight.at(i, k) * bar[k];
+                weights[k] = w[k] * bar[k];
+            }
+        }
     }
 }
 

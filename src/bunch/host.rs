@@ -1,0 +1,378 @@
+//! A bunch on plain numbers: a fused data term, penalties on the host, and no tensor at all.
+//!
+//! Adjoint mode and runs without derivatives take this way where every penalty has a form on
+//! the host. For each update the state and 1/P are kept; the ratio N/P follows from two
+//! states. That is 16 bytes for each entry of either factor and update.
+
+use std::sync::Arc;
+
+use rayon::prelude::*;
+
+use super::{Bunch, Data, ORDER, Span};
+use crate::criterion::Entries;
+use crate::factors::Side;
+use crate::numerics::to_host;
+use crate::penalty::{HostPenalty, Rows, Spread, Weight};
+use crate::term::{At, Needs, PartsOf, SharedTerm};
+use crate::update::Rule;
+
+/// Entries in one task. It does not depend on the machine, so that sums do not either.
+const TASK: usize = 1 << 12;
+
+/// Both factors, row by row.
+///
+/// # Shapes
+/// `w` n×r, `h` m×r.
+#[derive(Debug, Clone)]
+pub(crate) struct HostPair {
+    pub(crate) w: Arc<Vec<f64>>,
+    pub(crate) h: Arc<Vec<f64>>,
+    pub(crate) rank: usize,
+}
+
+impl HostPair {
+    fn of(&self, side: Side) -> &Arc<Vec<f64>> {
+        match side {
+            Side::W => &self.w,
+            Side::H => &self.h,
+        }
+    }
+
+    fn at(&self, side: Side) -> At<'_> {
+        At {
+            factor: self.of(side),
+            other: self.of(side.other()),
+            rank: self.rank,
+        }
+    }
+}
+
+/// A bunch whose parts are all on the host.
+pub(crate) struct HostBunch<'a> {
+    bunch: &'a Bunch,
+    term: &'a SharedTerm,
+    over: Entries,
+    floor: f64,
+}
+
+/// A penalty and its weight.
+struct Term<'a> {
+    penalty: &'a dyn HostPenalty,
+    weight: Spread,
+    /// Where its weight stands among the tuned ones.
+    tuned: Option<usize>,
+}
+
+/// An update that the way back goes through.
+struct Passed {
+    side: Side,
+    before: HostPair,
+    after: Arc<Vec<f64>>,
+    /// 1/P.
+    inverse: Vec<f64>,
+}
+
+impl Bunch {
+    /// The same bunch on plain numbers, where its parts allow it.
+    pub(crate) fn on_host(&self) -> Option<HostBunch<'_>> {
+        let Data::Fused(term, over) = &self.data else {
+            return None;
+        };
+        let terms = self.of_w.terms.iter().chain(&self.of_h.terms);
+        let known = terms
+            .into_iter()
+            .all(|term| term.penalty.on_host().is_some());
+        known.then(|| HostBunch {
+            bunch: self,
+            term,
+            over: *over,
+            floor: self.precision.floor(),
+        })
+    }
+}
+
+impl<'a> HostBunch<'a> {
+    fn rule(&self, side: Side) -> &'a Rule {
+        match side {
+            Side::W => &self.bunch.of_w,
+            Side::H => &self.bunch.of_h,
+        }
+    }
+
+    /// The penalties of one factor with their weights.
+    fn terms(&self, side: Side, lambda: &[Spread]) -> Vec<Term<'a>> {
+        let mut next = match side {
+            Side::W => 0,
+            Side::H => self.bunch.tuned().0,
+        };
+        let terms = self.rule(side).terms.iter().map(|term| {
+            let tuned = term.is_tuned().then(|| {
+                next += 1;
+                next - 1
+            });
+            let weight = match (&term.weight, tuned) {
+                (_, Some(index)) => lambda[index].clone(),
+                (Weight::FixedRows(weights), _) => Spread::new(to_host(weights), weights.dims()),
+                (Weight::Fixed(value), _) => Spread::new(vec![*value], [1, 1]),
+                (Weight::Tuned | Weight::Bound(_), None) => {
+                    unreachable!("tuned weights are counted")
+                }
+            };
+            let penalty = term.penalty.on_host();
+            Term {
+                penalty: penalty.expect("it was asked for"),
+                weight,
+                tuned,
+            }
+        });
+        terms.collect()
+    }
+
+    /// One update: the new factor, and 1/P.
+    fn update(&self, side: Side, pair: &HostPair, terms: &[Term<'_>]) -> (Vec<f64>, Vec<f64>) {
+        let (at, exponent) = (pair.at(side), self.rule(side).exponent);
+        let w = Rows {
+            values: at.factor,
+            rank: pair.rank,
+        };
+        let PartsOf {
+            mut negative,
+            mut positive,
+        } = self.term.parts(side, at);
+        let rows = (TASK / pair.rank).max(1);
+        let size = rows * pair.rank;
+        let tasks = negative
+            .par_chunks_mut(size)
+            .zip(positive.par_chunks_mut(size))
+            .enumerate();
+        tasks.for_each(|(task, (negative, positive))| {
+            let first = task * rows;
+            let range = first..first + negative.len() / pair.rank;
+            for term in terms {
+                let (weight, range) = (&term.weight, range.clone());
+                term.penalty.add_split(w, weight, range, positive, negative);
+            }
+            let old = &w.values[task * size..];
+            for ((numerator, denominator), old) in negative.iter_mut().zip(positive).zip(old) {
+                let floored = denominator.max(self.floor);
+                let ratio = *numerator / floored;
+                *numerator = old * self.gain(ratio, exponent);
+                *denominator = floored.recip();
+            }
+        });
+        (negative, positive)
+    }
+
+    fn gain(&self, ratio: f64, exponent: f64) -> f64 {
+        if exponent == 1.0 {
+            ratio
+        } else if ratio < self.floor {
+            0.0
+        } else {
+            ratio.powf(exponent)
+        }
+    }
+
+    /// The state after T steps; each update is shown to `passed`.
+    fn steps(&self, pair: HostPair, lambda: &[Spread], mut passed: impl FnMut(Passed)) -> HostPair {
+        let terms = [self.terms(Side::W, lambda), self.terms(Side::H, lambda)];
+        let mut pair = pair;
+        for _ in 0..self.bunch.length {
+            for side in ORDER {
+                if !self.bunch.span.covers(side) {
+                    continue;
+                }
+                let terms = match side {
+                    Side::W => &terms[0],
+                    Side::H => &terms[1],
+                };
+                let (updated, inverse) = self.update(side, &pair, terms);
+                let (before, after) = (pair.clone(), Arc::new(updated));
+                match side {
+                    Side::W => pair.w = after.clone(),
+                    Side::H => pair.h = after.clone(),
+                }
+                passed(Passed {
+                    side,
+                    before,
+                    after,
+                    inverse,
+                });
+            }
+        }
+        pair
+    }
+
+    /// The state after T steps.
+    pub(crate) fn run(&self, pair: HostPair, lambda: &[Spread]) -> HostPair {
+        self.steps(pair, lambda, drop)
+    }
+
+    /// One update of a factor whose penalties have fixed weights.
+    pub(crate) fn update_one(&self, side: Side, pair: &HostPair) -> Vec<f64> {
+        self.update(side, pair, &self.terms(side, &[])).0
+    }
+
+    /// D.
+    pub(crate) fn divergence(&self, pair: &HostPair) -> f64 {
+        let errors = self
+            .term
+            .errors(Side::W, Entries::Training, pair.at(Side::W));
+        errors.iter().sum()
+    }
+
+    /// E.
+    pub(crate) fn outer_error(&self, pair: &HostPair) -> f64 {
+        let errors = self.term.errors(Side::W, self.over, pair.at(Side::W));
+        errors.iter().sum()
+    }
+
+    /// The state after T steps, and dE/dλ of each tuned penalty in the shape of its weight.
+    pub(crate) fn adjoint(
+        &self,
+        pair: HostPair,
+        lambda: &[Spread],
+        shapes: &[[usize; 2]],
+    ) -> (HostPair, Vec<Vec<f64>>) {
+        let mut updates = Vec::new();
+        let end = self.steps(pair, lambda, |passed| updates.push(passed));
+        let both = self.bunch.span == Span::Both;
+        let ones = vec![1.0; end.w.len() / end.rank];
+        let needs = Needs {
+            factor: both || self.bunch.span.covers(Side::W),
+            other: both || self.bunch.span.covers(Side::H),
+        };
+        let bars = self
+            .term
+            .errors_cotangent(self.over, end.at(Side::W), &ones, needs);
+        let mut alpha = [
+            bars.factor.unwrap_or_default(),
+            bars.other.unwrap_or_default(),
+        ];
+        let mut gradients: Vec<Vec<f64>> = shapes.iter().map(|[a, b]| vec![0.0; a * b]).collect();
+        let terms = [self.terms(Side::W, lambda), self.terms(Side::H, lambda)];
+        while let Some(update) = updates.pop() {
+            let (own, other) = match update.side {
+                Side::W => (0, 1),
+                Side::H => (1, 0),
+            };
+            let of = self.parts_bar(&update, &alpha[own]);
+            let needs = Needs {
+                factor: true,
+                other: both,
+            };
+            let at = update.before.at(update.side);
+            let bars = self.term.parts_cotangent(update.side, at, &of, needs);
+            if let Some(share) = bars.other {
+                let slots = alpha[other].iter_mut().zip(&share);
+                slots.for_each(|(slot, share)| *slot += share);
+            }
+            let mut factor = bars.factor.expect("it was asked for");
+            self.add_own_share(&update, &alpha[own], &mut factor);
+            let of_terms = terms[own].iter();
+            for term in of_terms {
+                let weights = self.through_penalty(&update, term, &of, &mut factor);
+                if let Some(index) = term.tuned {
+                    add_summed(&weights, at.rank, shapes[index], &mut gradients[index]);
+                }
+            }
+            alpha[own] = factor;
+        }
+        (end, gradients)
+    }
+
+    /// q^γ of an entry, 0 where the factor is: no λ is reached through it.
+    fn gain_of(before: f64, after: f64) -> f64 {
+        if before > 0.0 { after / before } else { 0.0 }
+    }
+
+    /// `N̄ = w γ q^(γ−1) α / P` and `P̄ = −q N̄`.
+    fn parts_bar(&self, update: &Passed, alpha: &[f64]) -> PartsOf {
+        let exponent = self.rule(update.side).exponent;
+        let before = update.before.of(update.side);
+        let mut of = PartsOf {
+            negative: vec![0.0; alpha.len()],
+            positive: vec![0.0; alpha.len()],
+        };
+        let tasks = of
+            .negative
+            .par_chunks_mut(TASK)
+            .zip(of.positive.par_chunks_mut(TASK))
+            .enumerate();
+        tasks.for_each(|(task, (negative, positive))| {
+            let first = task * TASK;
+            for index in 0..negative.len() {
+                let place = first + index;
+                let (w, inverse) = (before[place], update.inverse[place]);
+                let gain = Self::gain_of(w, update.after[place]);
+                let (ratio, slope) = if exponent == 1.0 {
+                    (gain, 1.0)
+                } else if gain == 0.0 {
+                    (0.0, 0.0)
+                } else {
+                    let ratio = gain.powf(exponent.recip());
+                    (ratio, exponent * gain / ratio)
+                };
+                negative[index] = w * slope * alpha[place] * inverse;
+                // At its floor P does not move.
+                positive[index] = if inverse < self.floor.recip() {
+                    -ratio * negative[index]
+                } else {
+                    0.0
+                };
+            }
+        });
+        of
+    }
+
+    /// Adds `q^γ α`.
+    fn add_own_share(&self, update: &Passed, alpha: &[f64], factor: &mut [f64]) {
+        let before = update.before.of(update.side);
+        let tasks = factor.par_chunks_mut(TASK).enumerate();
+        tasks.for_each(|(task, factor)| {
+            for (index, bar) in factor.iter_mut().enumerate() {
+                let place = task * TASK + index;
+                *bar += alpha[place] * Self::gain_of(before[place], update.after[place]);
+            }
+        });
+    }
+
+    /// Adds what comes back through one penalty; the cotangent of each entry's weight.
+    fn through_penalty(
+        &self,
+        update: &Passed,
+        term: &Term<'_>,
+        of: &PartsOf,
+        factor: &mut [f64],
+    ) -> Vec<f64> {
+        let rank = update.before.rank;
+        let rows = |values| Rows { values, rank };
+        let w = rows(update.before.of(update.side).as_slice());
+        let parts = [rows(&of.positive), rows(&of.negative)];
+        let mut weights = vec![0.0; factor.len()];
+        let count = (TASK / rank).max(1);
+        let tasks = factor
+            .par_chunks_mut(count * rank)
+            .zip(weights.par_chunks_mut(count * rank))
+            .enumerate();
+        tasks.for_each(|(task, (factor, weights))| {
+            let first = task * count;
+            let range = first..first + factor.len() / rank;
+            let weight = &term.weight;
+            term.penalty
+                .add_cotangent(w, weight, parts, range, factor, weights);
+        });
+        weights
+    }
+}
+
+/// Adds an n×r matrix to what it is spread from.
+fn add_summed(matrix: &[f64], rank: usize, [rows, width]: [usize; 2], sums: &mut [f64]) {
+    for (i, row) in matrix.chunks_exact(rank).enumerate() {
+        let i = if rows == 1 { 0 } else { i };
+        for (k, value) in row.iter().enumerate() {
+            let k = if width == 1 { 0 } else { k };
+            sums[i * width + k] += value;
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! Penalties on plain numbers, for modes that need no tape.
+//!
+//! On a small factor a tensor operation costs more than its arithmetic. A penalty that also
+//! states its parts here is spared that in adjoint mode and in runs without derivatives; its
+//! tensor form stays what reverse mode, forward mode and the checks use.
+
+use std::ops::Range;
+
+/// A factor, or something of its shape: r numbers for each row.
+#[derive(Debug, Clone, Copy)]
+pub struct Rows<'a> {
+    /// Row by row.
+    pub values: &'a [f64],
+    /// r.
+    pub rank: usize,
+}
+
+impl<'a> Rows<'a> {
+    /// Row i.
+    #[inline]
+    pub fn row(self, i: usize) -> &'a [f64] {
+        &self.values[i * self.rank..(i + 1) * self.rank]
+    }
+
+    /// The number of rows.
+    pub fn count(self) -> usize {
+        self.values.len() / self.rank
+    }
+}
+
+/// Weights that broadcast to a factor.
+///
+/// # Shapes
+/// n×r, n×1, 1×r or 1×1.
+#[derive(Debug, Clone)]
+pub struct Spread {
+    values: Vec<f64>,
+    shape: [usize; 2],
+}
+
+impl Spread {
+    /// From numbers, row by row.
+    ///
+    /// # Panics
+    /// If there are not as many as the shape says.
+    pub fn new(values: Vec<f64>, shape: [usize; 2]) -> Self {
+        assert_eq!(
+            values.len(),
+            shape[0] * shape[1],
+            "a number for each weight"
+        );
+        Self { values, shape }
+    }
+
+    /// The weight of an entry.
+    #[inline]
+    pub fn at(&self, i: usize, k: usize) -> f64 {
+        let [rows, columns] = self.shape;
+        let i = if rows == 1 { 0 } else { i };
+        let k = if columns == 1 { 0 } else { k };
+        self.values[i * columns + k]
+    }
+}
+
+/// The hand-written parts of a penalty on some rows.
+///
+/// # Shapes
+/// What is written has r numbers for each row of the range; everything else is whole.
+pub trait HostPenalty: Sync {
+    /// Adds `λ p⁺` and `λ p⁻`.
+    fn add_split(
+        &self,
+        w: Rows<'_>,
+        weight: &Spread,
+        rows: Range<usize>,
+        positive: &mut [f64],
+        negative: &mut [f64],
+    );
+
+    /// Given the cotangents of these parts, adds the cotangent of w, and writes that of each
+    /// entry's weight.
+    fn add_cotangent(
+        &self,
+        w: Rows<'_>,
+        weight: &Spread,
+        parts: [Rows<'_>; 2],
+        rows: Range<usize>,
+        factor: &mut [f64],
+        weights: &mut [f64],
+    );
+}
