@@ -193,6 +193,64 @@ pub(crate) fn movement(before: ArrayView1<f64>, after: ArrayView1<f64>) -> f64 {
     if moved == 0.0 { 0.0 } else { moved / largest }
 }
 
+/// The γ of an update and what it takes to raise to it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Gamma {
+    /// 1.
+    One,
+    /// ½.
+    Half,
+    /// Any other.
+    General(f64),
+}
+
+impl Gamma {
+    /// (Not inlined: the compiler knows that `x.powf(1.0)` is x, and so turns a case of its
+    /// own for γ = 1 into a general power for all.)
+    #[inline(never)]
+    pub(crate) fn new(exponent: f64) -> Self {
+        if exponent == 1.0 {
+            Self::One
+        } else if exponent == 0.5 {
+            Self::Half
+        } else {
+            Self::General(exponent)
+        }
+    }
+
+    /// `q^γ`, and 0 below the floor.
+    #[inline(always)]
+    pub(crate) fn gain(self, ratio: f64, floor: f64) -> f64 {
+        match self {
+            Self::One => ratio,
+            _ if ratio < floor => 0.0,
+            Self::Half => ratio.sqrt(),
+            Self::General(exponent) => ratio.powf(exponent),
+        }
+    }
+
+    /// `γ q^(γ−1)`, and 0 below the floor.
+    #[inline(always)]
+    pub(crate) fn slope(self, ratio: f64, floor: f64) -> f64 {
+        match self {
+            Self::One => 1.0,
+            _ if ratio < floor => 0.0,
+            Self::Half => 0.5 / ratio.sqrt(),
+            Self::General(exponent) => exponent * ratio.powf(exponent - 1.0),
+        }
+    }
+
+    /// q, given `q^γ`.
+    #[inline(always)]
+    pub(crate) fn ratio(self, gain: f64) -> f64 {
+        match self {
+            Self::One => gain,
+            Self::Half => gain * gain,
+            Self::General(exponent) => gain.powf(exponent.recip()),
+        }
+    }
+}
+
 /// The tensor's entries as 64-bit floats, row by row.
 pub(crate) fn to_host(tensor: &Tensor<2>) -> Vec<f64> {
     tensor

@@ -226,7 +226,7 @@ fn what_contradicts_itself_exits_with_2_and_leaves_nothing() {
             "finite-differences",
         ),
         (
-            "fit x.npy --rank 3 --penalize h --hypergradient implicit",
+            "fit x.npy --rank 3 --penalize both --hypergradient implicit",
             "implicit",
         ),
         (

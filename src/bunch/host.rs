@@ -11,13 +11,13 @@ use rayon::prelude::*;
 use super::{Bunch, Data, ORDER, Span};
 use crate::criterion::Entries;
 use crate::factors::Side;
-use crate::numerics::to_host;
+use crate::numerics::{Gamma, to_host};
 use crate::penalty::{HostPenalty, Rows, Spread, Weight};
 use crate::term::{At, Needs, PartsOf, SharedTerm};
 use crate::update::Rule;
 
 /// Entries in one task. It does not depend on the machine, so that sums do not either.
-const TASK: usize = 1 << 12;
+const TASK: usize = 1 << 14;
 
 /// Both factors, row by row.
 ///
@@ -130,7 +130,7 @@ impl<'a> HostBunch<'a> {
 
     /// One update: the new factor, and 1/P.
     fn update(&self, side: Side, pair: &HostPair, terms: &[Term<'_>]) -> (Vec<f64>, Vec<f64>) {
-        let (at, exponent) = (pair.at(side), self.rule(side).exponent);
+        let (at, gamma) = (pair.at(side), Gamma::new(self.rule(side).exponent));
         let w = Rows {
             values: at.factor,
             rank: pair.rank,
@@ -156,21 +156,11 @@ impl<'a> HostBunch<'a> {
             for ((numerator, denominator), old) in negative.iter_mut().zip(positive).zip(old) {
                 let floored = denominator.max(self.floor);
                 let ratio = *numerator / floored;
-                *numerator = old * self.gain(ratio, exponent);
+                *numerator = old * gamma.gain(ratio, self.floor);
                 *denominator = floored.recip();
             }
         });
         (negative, positive)
-    }
-
-    fn gain(&self, ratio: f64, exponent: f64) -> f64 {
-        if exponent == 1.0 {
-            ratio
-        } else if ratio < self.floor {
-            0.0
-        } else {
-            ratio.powf(exponent)
-        }
     }
 
     /// The state after T steps; each update is shown to `passed`.
@@ -288,7 +278,7 @@ impl<'a> HostBunch<'a> {
 
     /// `N̄ = w γ q^(γ−1) α / P` and `P̄ = −q N̄`.
     fn parts_bar(&self, update: &Passed, alpha: &[f64]) -> PartsOf {
-        let exponent = self.rule(update.side).exponent;
+        let gamma = Gamma::new(self.rule(update.side).exponent);
         let before = update.before.of(update.side);
         let mut of = PartsOf {
             negative: vec![0.0; alpha.len()],
@@ -305,14 +295,8 @@ impl<'a> HostBunch<'a> {
                 let place = first + index;
                 let (w, inverse) = (before[place], update.inverse[place]);
                 let gain = Self::gain_of(w, update.after[place]);
-                let (ratio, slope) = if exponent == 1.0 {
-                    (gain, 1.0)
-                } else if gain == 0.0 {
-                    (0.0, 0.0)
-                } else {
-                    let ratio = gain.powf(exponent.recip());
-                    (ratio, exponent * gain / ratio)
-                };
+                let ratio = gamma.ratio(gain);
+                let slope = gamma.slope(ratio, self.floor);
                 negative[index] = w * slope * alpha[place] * inverse;
                 // At its floor P does not move.
                 positive[index] = if inverse < self.floor.recip() {

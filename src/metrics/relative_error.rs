@@ -57,13 +57,17 @@ fn total(
     divergence: &dyn Divergence,
     y: impl Fn(&Observed, Range<usize>) -> Tensor<2> + Sync,
 ) -> f64 {
-    let parts = problem.blocks().into_par_iter().map(|rows| {
+    let of_block = |rows: Range<usize>| {
         let observed = problem.part(rows.clone());
         let (y, mask) = (y(&observed, rows), observed.mask.as_ref());
         let distances = weighted_divergence(divergence, &observed.x, mask, &y);
         to_host(&distances).iter().sum::<f64>()
-    });
+    };
+    let blocks = problem.blocks();
+    if blocks.len() == 1 {
+        return blocks.into_iter().map(of_block).sum();
+    }
     // In their order, whatever the number of threads.
-    let parts: Vec<f64> = parts.collect();
+    let parts: Vec<f64> = blocks.into_par_iter().map(of_block).collect();
     parts.iter().sum()
 }

@@ -44,10 +44,16 @@ pub(super) fn first_entry(
     matrix: &Array2<f64>,
     holds: impl Fn((usize, usize), f64) -> bool + Sync,
 ) -> Option<(usize, usize)> {
-    let row = (0..matrix.nrows()).into_par_iter().find_first(|row| {
+    let in_row = |row: &usize| {
         let mut entries = matrix.row(*row).into_iter().enumerate();
         entries.any(|(column, value)| holds((*row, column), *value))
-    })?;
+    };
+    let mut rows = 0..matrix.nrows();
+    let row = if matrix.len() <= super::SMALL {
+        rows.find(in_row)?
+    } else {
+        rows.into_par_iter().find_first(in_row)?
+    };
     let mut entries = matrix.row(row).into_iter().enumerate();
     let column = entries.position(|(column, value)| holds((row, column), *value));
     column.map(|column| (row, column))

@@ -27,6 +27,8 @@ use crate::numerics::Precision;
 /// 0 · ∞ and 0 · NaN would not be 0.
 const UNOBSERVED: f64 = 1.0;
 
+/// Entries of X that one thread looks at sooner than others are woken.
+const SMALL: usize = 1 << 14;
 /// Entries of X in a block of rows: 512 kB.
 const BLOCK_ENTRIES: usize = 1 << 16;
 
@@ -334,6 +336,11 @@ impl Problem {
             mask: self.mask().map(of_weights),
             held_out: self.held_out_weights().map(of_weights),
         }
+    }
+
+    /// Whether it is not worth dealing out to threads.
+    pub(crate) fn is_small(&self) -> bool {
+        self.x.len() <= SMALL
     }
 
     /// The rows in blocks that do not grow with X.

@@ -277,7 +277,7 @@ impl Solver {
     /// What `init` refuses; [`Error::ModeUnsupported`].
     pub fn run(&mut self, problem: &Problem) -> Result<Outcome> {
         self.check(problem)?;
-        self.on_threads(|solver| {
+        self.on_threads(problem, |solver| {
             let (mut engine, used) = solver.engine(problem)?;
             let state = solver.start(problem, engine.as_mut())?;
             let used = solver.compared(problem, used, &state)?;
@@ -314,7 +314,7 @@ impl Solver {
                 found: story.state.lambda.dim().into(),
             });
         }
-        self.on_threads(|solver| {
+        self.on_threads(problem, |solver| {
             let (engine, used) = solver.engine(problem)?;
             let used = solver.compared(problem, used, &story.state)?;
             solver.go_on(problem, story, engine, used)
@@ -329,13 +329,16 @@ impl Solver {
         }
     }
 
-    /// Moves to a pool of threads, where dealing out work costs little.
+    /// Moves to a pool of threads, where dealing out work costs little. (A small problem is
+    /// not dealt out, and one thread is at hand.)
     fn on_threads<R: Send>(
         &mut self,
+        problem: &Problem,
         work: impl FnOnce(&mut Self) -> Result<R> + Send,
     ) -> Result<R> {
         let threads = self.threads();
-        if threads == 1 || rayon::current_thread_index().is_some() {
+        let alone = threads == 1 && problem.is_small();
+        if alone || rayon::current_thread_index().is_some() {
             return work(self);
         }
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();

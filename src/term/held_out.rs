@@ -9,7 +9,7 @@ use crate::factors::Side;
 use crate::problem::Weights;
 
 /// Rows in one task.
-const ROWS: usize = 64;
+const ROWS: usize = 512;
 
 /// One held-out entry as a row, or a column, sees it.
 #[derive(Debug, Clone, Copy)]

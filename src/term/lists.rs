@@ -5,7 +5,7 @@ use rayon::prelude::*;
 use crate::problem::Weights;
 
 /// Rows in one task.
-const ROWS: usize = 64;
+const ROWS: usize = 512;
 
 /// Things in lines, one line after another.
 #[derive(Debug)]

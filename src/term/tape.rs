@@ -23,13 +23,13 @@ use rayon::prelude::*;
 use super::{At, Bars, Moves, Needs, PartsOf, SharedTerm};
 use crate::criterion::Entries;
 use crate::factors::Side;
-use crate::numerics::{Precision, to_host};
+use crate::numerics::{Gamma, Precision, to_host};
 use crate::split::Split;
 
 type Tape = Autodiff<NdArray>;
 
 /// Entries in one task.
-const TASK: usize = 1 << 12;
+const TASK: usize = 1 << 14;
 
 /// A tensor's numbers, without a copy where it has them as such.
 fn view(tensor: &NdArrayTensor) -> Cow<'_, [f64]> {
@@ -116,34 +116,10 @@ struct SavedUpdate {
     /// q = N/P, and 1/P with P at least at its floor; n×r.
     ratio: Arc<Vec<f64>>,
     inverse: Arc<Vec<f64>>,
-    exponent: f64,
+    gamma: Gamma,
     floor: f64,
     /// Of p⁻ and p⁺.
     shapes: [[usize; 2]; 2],
-}
-
-/// `q^γ`, and 0 below the floor.
-#[inline(always)]
-fn gain(ratio: f64, exponent: f64, floor: f64) -> f64 {
-    if exponent == 1.0 {
-        ratio
-    } else if ratio < floor {
-        0.0
-    } else {
-        ratio.powf(exponent)
-    }
-}
-
-/// `γ q^(γ−1)`, and 0 below the floor.
-#[inline(always)]
-fn gain_slope(ratio: f64, exponent: f64, floor: f64) -> f64 {
-    if exponent == 1.0 {
-        1.0
-    } else if ratio < floor {
-        0.0
-    } else {
-        exponent * ratio.powf(exponent - 1.0)
-    }
 }
 
 /// The updated factor, and what the way back needs.
@@ -159,6 +135,7 @@ fn forward(
         DType::F32 => Precision::F32.floor(),
         _ => Precision::F64.floor(),
     };
+    let gamma = Gamma::new(exponent);
     let (w, h) = (view(factor), view(other));
     let at = At {
         factor: &w,
@@ -194,7 +171,7 @@ fn forward(
                     let denominator = inverse[k].max(floor);
                     ratio[k] /= denominator;
                     inverse[k] = denominator.recip();
-                    updated[k] = w[k] * gain(ratio[k], exponent, floor);
+                    updated[k] = w[k] * gamma.gain(ratio[k], floor);
                 }
             }
         });
@@ -206,7 +183,7 @@ fn forward(
         side,
         ratio: Arc::new(ratio),
         inverse: Arc::new(inverse),
-        exponent,
+        gamma,
         floor,
         shapes,
         factor: factor.clone(),
@@ -235,7 +212,7 @@ impl SavedUpdate {
             for index in 0..negative.len() {
                 let place = first + index;
                 let q = ratio[place];
-                let slope = gain_slope(q, self.exponent, self.floor);
+                let slope = self.gamma.slope(q, self.floor);
                 negative[index] = w[place] * slope * alpha[place] * inverse[place];
                 // At its floor P does not move.
                 positive[index] = if inverse[place] < self.floor.recip() {
@@ -256,7 +233,7 @@ impl SavedUpdate {
             tasks.for_each(|(task, factor)| {
                 for (index, bar) in factor.iter_mut().enumerate() {
                     let place = task * TASK + index;
-                    *bar += alpha[place] * gain(ratio[place], self.exponent, self.floor);
+                    *bar += alpha[place] * self.gamma.gain(ratio[place], self.floor);
                 }
             });
         }
