@@ -16,6 +16,9 @@ use crate::numerics::Precision;
 use crate::problem::Problem;
 use crate::update::Rule;
 
+/// Products in an update from which on the data term is as fast as the paper's loops.
+const LARGE: usize = 1 << 21;
+
 /// The parts of an iteration, apart from the data.
 #[derive(Debug, Clone)]
 pub(crate) struct Setup {
@@ -87,10 +90,13 @@ impl Setup {
             [group] => group.scope == Scope::Row && self.units == Units::Absolute,
             _ => false,
         };
-        // Weights would take two more arrays as large as X; plain updates do without.
-        let weighted = problem.mask().is_some() && !self.tuned;
+        // One plain update at a time is as fast on the data term, but for small problems; and
+        // weights would take two more arrays as large as X here.
+        let [n, m] = problem.shape();
+        let plain = !self.tuned && self.length == 1;
+        let by_term = problem.mask().is_some() || n * m * self.rank >= LARGE;
         let known = self.span == Span::One(Side::W)
-            && !weighted
+            && !(plain && by_term)
             && self.of_h.terms.is_empty()
             && (!self.tuned || self.mode == Mode::Reverse)
             && (papers_lambda || self.of_w.tuned().next().is_none())

@@ -73,8 +73,14 @@ impl<T: Real> Dense<T> {
             Some(Weights::Binary(_)) => Weighting::Sign,
             Some(Weights::Real(_)) => Weighting::Array,
         };
+        // A sign, and as good as nothing: where ∇⁻ is a multiple of x, an entry that is not
+        // fitted adds nothing to a sum over all.
+        let masked = match T::PRECISION {
+            Precision::F64 => -1e-200,
+            Precision::F32 => -1e-30,
+        };
         let stored = |i: usize, j: usize| match (weighting, mask) {
-            (Weighting::Sign, Some(mask)) if mask[(i, j)] == 0.0 => -1.0,
+            (Weighting::Sign, Some(mask)) if mask[(i, j)] == 0.0 => masked,
             _ => x[[i, j]],
         };
         let [n, m] = problem.shape();
@@ -134,6 +140,13 @@ impl<T: Real> Dense<T> {
         let other = T::rounded(job.other);
         let other_bars = job.other_bars.map(T::rounded);
         let rows = share(side.rows, side.columns * rank);
+        let weighting = match (what, &self.gaps) {
+            (What::Errors | What::ErrorsOfFactor | What::ErrorsOfOther, _) | (_, None) => {
+                self.weighting
+            }
+            // Sums of ∇⁻ are those over all, and those of ∇⁺ are made by `Gaps`.
+            (_, Some(_)) => Weighting::None,
+        };
         let lanes = rows_per_block::<T>();
         let width = out.len() / side.rows;
         let cut = |values: &'_ [f64], first: usize, count: usize| {
@@ -145,7 +158,7 @@ impl<T: Real> Dense<T> {
             Arch::new().dispatch(Pass {
                 what,
                 divergence,
-                blocks: side.blocks(self.weighting, self.gaps.is_some()),
+                blocks: side.blocks(weighting),
                 first: first / lanes,
                 floor: T::from_f64(self.floor),
                 own: &job.own[first * rank..(first + count) * rank],
@@ -175,7 +188,7 @@ impl<T: Real> Dense<T> {
 
     /// Whether P is the same for all rows.
     fn is_constant(&self) -> bool {
-        self.beta == 1.0 && self.weighting == Weighting::None
+        self.beta == 1.0 && self.weighting == Weighting::None && self.gaps.is_none()
     }
 
     /// Lines of a side's rows without the entries that are not fitted.
@@ -265,13 +278,12 @@ impl<T: Real> OneSide<T> {
         }
     }
 
-    fn blocks(&self, weighting: Weighting, complement: bool) -> Blocks<'_, T> {
+    fn blocks(&self, weighting: Weighting) -> Blocks<'_, T> {
         let weights = self.weights.as_ref();
         Blocks {
             x: self.x.get(self.length),
             weights: weights.map_or(&[], |weights| weights.get(self.length)),
             weighting,
-            complement,
             columns: self.columns,
         }
     }

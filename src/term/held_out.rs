@@ -1,10 +1,12 @@
 //! The errors on held-out entries: few, and listed one by one.
 
 use ndarray::Array2;
+use pulp::{Arch, Simd, WithSimd};
 use rayon::prelude::*;
 
 use super::lists::Lists;
 use super::{At, Bars, Needs};
+use crate::engine::{Entry, Frobenius, General, ItakuraSaito, KullbackLeibler, Lanes, Real};
 use crate::factors::Side;
 use crate::problem::Weights;
 
@@ -29,6 +31,61 @@ pub(super) struct HeldOutEntries {
     floor: f64,
 }
 
+/// The errors of some rows.
+struct Errors<'a, D> {
+    divergence: D,
+    lists: &'a Lists<Held>,
+    first: usize,
+    at: At<'a>,
+    floor: f64,
+    errors: &'a mut [f64],
+}
+
+/// Entries that are measured together: a few vectors of any processor.
+const TOGETHER: usize = 32;
+
+impl<D: Entry> WithSimd for Errors<'_, D> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) {
+        let At {
+            factor,
+            other,
+            rank,
+        } = self.at;
+        let lanes = f64::lanes::<S>();
+        for (row, error) in self.errors.iter_mut().enumerate() {
+            let row = self.first + row;
+            let own = &factor[row * rank..(row + 1) * rank];
+            for entries in self.lists.of(row).chunks(TOGETHER) {
+                // What is beyond the last entry has no weight.
+                let (mut x, mut y) = ([1.0; TOGETHER], [1.0; TOGETHER]);
+                let mut weights = [0.0; TOGETHER];
+                for (slot, held) in entries.iter().enumerate() {
+                    let there = &other[held.place * rank..(held.place + 1) * rank];
+                    x[slot] = held.x;
+                    y[slot] = HeldOutEntries::product(own, there).max(self.floor);
+                    weights[slot] = held.weight;
+                }
+                let count = entries.len().next_multiple_of(lanes);
+                let vectors = f64::vectors::<S>(&x[..count]).iter();
+                let vectors = vectors.zip(f64::vectors::<S>(&y[..count]));
+                let mut values = [0.0; TOGETHER];
+                let slots = f64::vectors_mut::<S>(&mut values[..count]);
+                for ((x, y), slot) in vectors.zip(slots) {
+                    let (x, y) = (Lanes::<f64, S>::new(simd, *x), Lanes::new(simd, *y));
+                    *slot = self.divergence.values([x], [y], [y.recip()])[0].value;
+                }
+                for (value, weight) in values.iter().zip(&weights) {
+                    // (Entries without weight may have any value.)
+                    *error += if *weight > 0.0 { value * weight } else { 0.0 };
+                }
+            }
+        }
+    }
+}
+
 impl HeldOutEntries {
     pub(super) fn new(x: &Array2<f64>, weights: &Weights, beta: f64, floor: f64) -> Self {
         let places = weights.places();
@@ -48,6 +105,7 @@ impl HeldOutEntries {
     }
 
     /// y, unfloored.
+    #[inline(always)]
     fn product(a: &[f64], b: &[f64]) -> f64 {
         // Four sums side by side: one would wait for itself.
         let ((whole_a, rest_a), (whole_b, rest_b)) = (a.as_chunks::<4>(), b.as_chunks::<4>());
@@ -59,22 +117,6 @@ impl HeldOutEntries {
         }
         let rest: f64 = rest_a.iter().zip(rest_b).map(|(a, b)| a * b).sum();
         (sums[0] + sums[1]) + (sums[2] + sums[3]) + rest
-    }
-
-    /// d(x, y).
-    fn value(&self, x: f64, y: f64) -> f64 {
-        let beta = self.beta;
-        if beta == 2.0 {
-            0.5 * (x - y) * (x - y)
-        } else if beta == 1.0 {
-            let logarithm = if x > 0.0 { x * (x / y).ln() } else { 0.0 };
-            logarithm - x + y
-        } else if beta == 0.0 {
-            x / y - (x / y).ln() - 1.0
-        } else {
-            let of_x = if x > 0.0 { x.powf(beta) } else { 0.0 };
-            (of_x + y.powf(beta - 1.0) * ((beta - 1.0) * y - beta * x)) / (beta * (beta - 1.0))
-        }
     }
 
     /// ∂d/∂y.
@@ -93,25 +135,32 @@ impl HeldOutEntries {
 
     /// The errors of one side's rows.
     pub(super) fn errors(&self, side: Side, at: At<'_>) -> Vec<f64> {
+        match self.beta {
+            2.0 => self.errors_by(Frobenius, side, at),
+            1.0 => self.errors_by(KullbackLeibler, side, at),
+            0.0 => self.errors_by(ItakuraSaito, side, at),
+            beta => self.errors_by(General::new(beta), side, at),
+        }
+    }
+
+    fn errors_by<D: Entry>(&self, divergence: D, side: Side, at: At<'_>) -> Vec<f64> {
         let lists = match side {
             Side::W => &self.rows,
             Side::H => &self.columns,
         };
-        let At {
-            factor,
-            other,
-            rank,
-        } = at;
-        let rows = factor.par_chunks_exact(rank).with_min_len(ROWS);
-        let errors = rows.enumerate().map(|(i, w)| {
-            let errors = lists.of(i).iter().map(|held| {
-                let h = &other[held.place * rank..(held.place + 1) * rank];
-                let y = Self::product(w, h).max(self.floor);
-                held.weight * self.value(held.x, y)
+        let mut errors = vec![0.0; at.factor.len() / at.rank];
+        let tasks = errors.par_chunks_mut(ROWS).enumerate();
+        tasks.for_each(|(task, errors)| {
+            Arch::new().dispatch(Errors {
+                divergence,
+                lists,
+                first: task * ROWS,
+                at,
+                floor: self.floor,
+                errors,
             });
-            errors.sum()
         });
-        errors.collect()
+        errors
     }
 
     pub(super) fn cotangent(&self, at: At<'_>, of: &[f64], needs: Needs) -> Bars {

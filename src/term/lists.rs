@@ -1,5 +1,6 @@
 //! Some entries of a matrix, line by line.
 
+use pulp::Arch;
 use rayon::prelude::*;
 
 use crate::problem::Weights;
@@ -71,19 +72,22 @@ impl Lists<usize> {
         let rank = sums.len();
         let tasks = out.par_chunks_mut(ROWS * rank).enumerate();
         tasks.for_each(|(task, out)| {
-            let mut sum = vec![0.0; rank];
-            for (row, out) in out.chunks_exact_mut(rank).enumerate() {
-                sum.copy_from_slice(sums);
-                for place in self.of(task * ROWS + row) {
-                    let values = &values[place * rank..(place + 1) * rank];
-                    for (sum, value) in sum.iter_mut().zip(values) {
-                        *sum -= value;
+            // Compiled for the processor at hand: its vectors are longer than the usual ones.
+            Arch::new().dispatch(|| {
+                let mut sum = vec![0.0; rank];
+                for (row, out) in out.chunks_exact_mut(rank).enumerate() {
+                    sum.copy_from_slice(sums);
+                    for place in self.of(task * ROWS + row) {
+                        let values = &values[place * rank..(place + 1) * rank];
+                        for k in 0..rank {
+                            sum[k] -= values[k];
+                        }
+                    }
+                    for k in 0..rank {
+                        out[k] += sum[k];
                     }
                 }
-                for (slot, sum) in out.iter_mut().zip(&sum) {
-                    *slot += sum;
-                }
-            }
+            });
         });
     }
 }

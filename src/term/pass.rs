@@ -51,8 +51,6 @@ pub(super) struct Blocks<'a, T> {
     /// Laid out like x; empty without an array of weights.
     pub(super) weights: &'a [T],
     pub(super) weighting: Weighting,
-    /// Whether weighted sums of what is 1 everywhere are made elsewhere.
-    pub(super) complement: bool,
     pub(super) columns: usize,
 }
 
@@ -130,7 +128,7 @@ impl<T: Real, D: Entry> WithSimd for Pass<'_, T, D> {
             negative: [zero; VECTORS],
             positive: [zero; VECTORS],
         };
-        let weighted = pass.blocks.weighting != Weighting::None && !pass.blocks.complement;
+        let weighted = pass.blocks.weighting != Weighting::None;
         let varies = D::POSITIVE_VARIES || weighted;
         let columns_move = !pass.other_bars[0].is_empty();
         let mut at = 0;
