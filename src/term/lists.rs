@@ -1,6 +1,6 @@
 //! Some entries of a matrix, line by line.
 
-use pulp::Arch;
+use pulp::{Arch, Simd, WithSimd};
 use rayon::prelude::*;
 
 use crate::problem::Weights;
@@ -72,22 +72,64 @@ impl Lists<usize> {
         let rank = sums.len();
         let tasks = out.par_chunks_mut(ROWS * rank).enumerate();
         tasks.for_each(|(task, out)| {
-            // Compiled for the processor at hand: its vectors are longer than the usual ones.
-            Arch::new().dispatch(|| {
-                let mut sum = vec![0.0; rank];
-                for (row, out) in out.chunks_exact_mut(rank).enumerate() {
-                    sum.copy_from_slice(sums);
-                    for place in self.of(task * ROWS + row) {
-                        let values = &values[place * rank..(place + 1) * rank];
-                        for k in 0..rank {
-                            sum[k] -= values[k];
-                        }
-                    }
-                    for k in 0..rank {
-                        out[k] += sum[k];
-                    }
-                }
+            Arch::new().dispatch(Complement {
+                lists: self,
+                first: task * ROWS,
+                sums,
+                values,
+                out,
             });
         });
+    }
+}
+
+/// The sums of some lines; a type of its own, so that they are compiled for the processor at
+/// hand.
+struct Complement<'a> {
+    lists: &'a Lists<usize>,
+    first: usize,
+    sums: &'a [f64],
+    values: &'a [f64],
+    out: &'a mut [f64],
+}
+
+/// Numbers that are summed side by side.
+const SIDE: usize = 8;
+
+impl WithSimd for Complement<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, _simd: S) {
+        let rank = self.sums.len();
+        let whole = rank - rank % SIDE;
+        for (row, out) in self.out.chunks_exact_mut(rank).enumerate() {
+            let places = self.lists.of(self.first + row);
+            let mut from = 0;
+            while from < whole {
+                let mut gone = [0.0; SIDE];
+                for place in places {
+                    let values = &self.values[place * rank + from..][..SIDE];
+                    for k in 0..SIDE {
+                        gone[k] += values[k];
+                    }
+                }
+                for k in 0..SIDE {
+                    out[from + k] += self.sums[from + k] - gone[k];
+                }
+                from += SIDE;
+            }
+            let rest = rank - whole;
+            let mut gone = [0.0; SIDE];
+            for place in places {
+                let values = &self.values[place * rank + whole..][..rest];
+                for k in 0..rest {
+                    gone[k] += values[k];
+                }
+            }
+            for k in 0..rest {
+                out[whole + k] += self.sums[whole + k] - gone[k];
+            }
+        }
     }
 }
