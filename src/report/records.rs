@@ -6,11 +6,13 @@ use std::path::{Path, PathBuf};
 use ndarray::Array2;
 use serde_json::Value;
 
+use super::PenaltyRecord;
 use super::figures::{FIGURES, Figure, figures};
 use super::html::run_page;
 use super::run_folder::RunFolder;
 use crate::data::read_matrix;
 use crate::error::{Error, Result};
+use crate::factors::Side;
 use crate::solver::Record;
 
 /// Everything that a report is made of.
@@ -30,6 +32,8 @@ pub struct RunRecords {
     pub history: Vec<Record>,
     /// `summary.json`.
     pub summary: Value,
+    /// The tuned penalties.
+    pub penalties: Vec<PenaltyRecord>,
     /// `config.toml`.
     pub config: toml::Table,
     /// Where it lies.
@@ -62,18 +66,22 @@ impl RunRecords {
             .deserialize()
             .collect::<std::result::Result<Vec<Record>, _>>()
             .map_err(|error| broken("history.csv", error.to_string()))?;
-        let summary = serde_json::from_str(&text("summary.json")?)
+        let summary: Value = serde_json::from_str(&text("summary.json")?)
             .map_err(|error| broken("summary.json", error.to_string()))?;
         let config: toml::Table = text("config.toml")?
             .parse()
             .map_err(|error: toml::de::Error| broken("config.toml", error.to_string()))?;
+        let penalties = summary.get("penalties").cloned().unwrap_or_default();
+        let penalties: Vec<PenaltyRecord> = serde_json::from_value(penalties).unwrap_or_default();
+        let groups = weights(folder, &penalties, |one| &one.lambda)?;
         let config_path = folder.join("config.toml");
         let records = Self {
             w: matrix("W.npy")?,
             h: matrix("H.npy")?,
-            lambda: column(&weights(folder, &config, "")?),
-            lambda_start: column(&weights(folder, &config, "_start")?),
-            groups: weights(folder, &config, "")?,
+            lambda: column(&groups),
+            lambda_start: column(&weights(folder, &penalties, |one| &one.lambda_start)?),
+            groups,
+            penalties,
             history,
             summary,
             config,
@@ -133,12 +141,16 @@ impl RunRecords {
             let value = self.config.get(key).and_then(toml::Value::as_str);
             value.unwrap_or("?").to_owned()
         };
-        let of_h = self.config.get("penalty-h").and_then(toml::Value::as_str);
-        let of_h = of_h.map_or_else(|| setting("penalty"), str::to_owned);
-        let penalty = match setting("penalize").as_str() {
-            "h" => format!("{of_h} penalty on H"),
-            "both" => format!("penalties {} on W and {of_h} on H", setting("penalty")),
-            _ => format!("{} penalty", setting("penalty")),
+        let penalties = &self.penalties;
+        let on = |side: Side| {
+            let names = penalties.iter().filter(|one| one.factor == side);
+            let names: Vec<&str> = names.map(|one| one.penalty.as_str()).collect();
+            names.join("+")
+        };
+        let penalty = match (on(Side::W), on(Side::H)) {
+            (of_w, of_h) if of_h.is_empty() => format!("{of_w} penalty"),
+            (of_w, of_h) if of_w.is_empty() => format!("{of_h} penalty on H"),
+            (of_w, of_h) => format!("penalties {of_w} on W and {of_h} on H"),
         };
         format!(
             "method {}, {} divergence, {penalty}",
@@ -148,30 +160,17 @@ impl RunRecords {
     }
 }
 
-/// The weights of every penalty, by its name.
+/// The weights of every penalty, by its name; without any, W's, which are 0.
 fn weights(
     folder: &Path,
-    config: &toml::Table,
-    ending: &str,
+    penalties: &[PenaltyRecord],
+    file: impl Fn(&PenaltyRecord) -> &str,
 ) -> Result<Vec<(String, Array2<f64>)>> {
-    let setting = |key: &str| config.get(key).and_then(toml::Value::as_str);
-    let of_w = setting("penalty").unwrap_or("penalty");
-    let of_h = setting("penalty-h").unwrap_or(of_w);
-    let mut all = Vec::new();
-    for (side, base, names) in [("W", "lambda", of_w), ("H", "lambda_h", of_h)] {
-        let penalized = match (setting("penalize"), side) {
-            (None | Some("w"), side) => side == "W",
-            (Some("h"), side) => side == "H",
-            _ => true,
-        };
-        for (index, name) in names.split('+').enumerate().filter(|_| penalized) {
-            let number = match index {
-                0 => String::new(),
-                _ => format!("_{}", index + 1),
-            };
-            let path = folder.join(format!("{base}{number}{ending}.npy"));
-            all.push((format!("{name} on {side}"), read_matrix(&path)?));
-        }
+    let read = |one: &PenaltyRecord| Ok((one.describe(), read_matrix(&folder.join(file(one)))?));
+    let all: Vec<_> = penalties.iter().map(read).collect::<Result<_>>()?;
+    if all.is_empty() {
+        let none = read_matrix(&folder.join("lambda.npy"))?;
+        return Ok(vec![("no penalty".into(), none)]);
     }
     Ok(all)
 }

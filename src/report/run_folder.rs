@@ -9,6 +9,7 @@ use parking_lot::Mutex;
 use serde::Serialize;
 use tempfile::TempDir;
 
+use super::PenaltyRecord;
 use super::Summary;
 use super::claim::{CHECKPOINT, sweep};
 use crate::data::{Lock, Reservation, Table, write_npy, write_whole};
@@ -138,29 +139,19 @@ impl RunFolder {
         Ok(())
     }
 
-    /// `lambda.npy` and `lambda_start.npy` for W, `lambda_h.npy` and `lambda_h_start.npy`
-    /// for H; a second penalty on the same factor adds `_2`. W's file is there in any
+    /// The weights of every penalty ([`PenaltyRecord::all_of`]). W's file is there in any
     /// case: without a penalty its λ is 0.
     fn write_weights(&self, outcome: &Outcome) -> Result<()> {
-        let write = |name: String, matrix: &Array2<f64>| write_npy(&self.path.join(name), matrix);
-        let mut seen = [0, 0];
-        for group in outcome.weights() {
-            let (base, seen) = match group.side {
-                Side::W => ("lambda", &mut seen[0]),
-                Side::H => ("lambda_h", &mut seen[1]),
-            };
-            *seen += 1;
-            let number = match *seen {
-                1 => String::new(),
-                number => format!("_{number}"),
-            };
-            write(format!("{base}{number}.npy"), &group.lambda)?;
-            write(format!("{base}{number}_start.npy"), &group.at_start)?;
+        let write = |name: &str, matrix: &Array2<f64>| write_npy(&self.path.join(name), matrix);
+        let records = PenaltyRecord::all_of(outcome);
+        for (record, group) in records.iter().zip(outcome.weights()) {
+            write(&record.lambda, &group.lambda)?;
+            write(&record.lambda_start, &group.at_start)?;
         }
-        if seen[0] == 0 {
+        if !records.iter().any(|record| record.factor == Side::W) {
             let none = Array2::zeros((outcome.w.nrows(), 1));
-            write("lambda.npy".into(), &none)?;
-            write("lambda_start.npy".into(), &none)?;
+            write("lambda.npy", &none)?;
+            write("lambda_start.npy", &none)?;
         }
         Ok(())
     }

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::PenaltyRecord;
 use crate::data::Reading;
 use crate::metrics::Recovery;
 use crate::practical::Candidate;
@@ -32,6 +33,9 @@ pub struct Summary<Settings> {
     /// E, what λ was tuned for.
     #[serde(default)]
     pub outer_error: f64,
+    /// The tuned penalties, and the files of their weights.
+    #[serde(default)]
+    pub penalties: Vec<PenaltyRecord>,
     /// How much was held out, where something was.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub held_out: Option<HeldOutShare>,
@@ -118,6 +122,7 @@ impl<Settings> Summary<Settings> {
             iterations: outcome.iterations,
             selected_iteration: outcome.selected,
             outer_error: outcome.outer_error,
+            penalties: PenaltyRecord::all_of(outcome),
             held_out,
             divergence: outcome.divergence,
             objective: outcome.objective,

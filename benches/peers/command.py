@@ -1,0 +1,116 @@
+"""What the command takes, as ratios in one run: the preset that pays against plain updates,
+iterations against scikit-learn's over ranks, other divergences against KL, peak memory.
+
+    python benches/peers/command.py --command target/release/altbi [--memory]
+"""
+
+import argparse
+import json
+import os
+import resource
+import subprocess
+import tempfile
+import time
+import warnings
+
+import numpy as np
+
+warnings.filterwarnings("ignore")
+
+
+def seconds(command, data, *flags):
+    """Of the solver, as the summary tells them."""
+    call = [command, "fit", data, "--quiet", "--json", *map(str, flags)]
+    done = subprocess.run(call, capture_output=True, text=True, check=True)
+    return json.loads(done.stdout)["seconds"]
+
+
+def per_iteration(command, data, short, long, *flags):
+    """Milliseconds, by two runs of different length; the fastest of three."""
+    fixed = ("--tol", 0, "--engine", "fused", *flags)
+    times = []
+    for _ in range(3):
+        few = seconds(command, data, "--max-iter", short, *fixed)
+        many = seconds(command, data, "--max-iter", long, *fixed)
+        times.append((many - few) / (long - short) * 1e3)
+    return min(times)
+
+
+def signals(n, m, r):
+    """Counts with clipped sinusoids behind them."""
+    generator = np.random.default_rng(n)
+    phase = np.linspace(0, 1, n)[:, None] * generator.uniform(1, 9, r) + generator.random(r)
+    w = np.maximum(0, np.sin(2 * np.pi * phase))
+    h = generator.random((r, m)) * (generator.random((r, m)) > 0.3)
+    y = w @ h
+    return generator.poisson(3 * y / y.mean()).astype(float)
+
+
+def practical(command, folder):
+    print("practical (smooth W, l1 H) / 2500 plain updates of both factors")
+    structure = ("--preset", "practical", "--penalize", "both", "--penalty", "smooth", "--penalty-h", "l1")
+    for n, m, r in ((1000, 50, 8), (224, 3025, 5), (3000, 400, 10)):
+        data = os.path.join(folder, "signals.npy")
+        np.save(data, signals(n, m, r))
+        plain = 2500 * per_iteration(command, data, 50, 350, "--rank", r, "--method", "mu") / 1e3
+        tuned = seconds(command, data, "--rank", r, *structure)
+        print(f"  ({n}, {m}, {r}): {tuned:.1f} s, ratio {tuned / plain:.1f}", flush=True)
+
+
+def ranks(command, folder):
+    from sklearn.decomposition import NMF
+
+    generator = np.random.default_rng(1)
+    x = generator.gamma(0.3, 1, (2000, 100)) @ generator.gamma(0.3, 1, (100, 1000))
+    data = os.path.join(folder, "ranks.npy")
+    np.save(data, x)
+    print("iteration of plain updates on 2000×1000: scikit-learn's time / altbi's")
+    for name, loss, all_ranks in (
+        ("kl", "kullback-leibler", (5, 20, 50, 100, 200)),
+        ("frobenius", "frobenius", (10, 50, 200)),
+    ):
+        for r in all_ranks:
+            peers = []
+            for _ in range(3):
+                times = []
+                for iterations in (2, 10):
+                    model = NMF(r, solver="mu", beta_loss=loss, init="random", random_state=0, max_iter=iterations, tol=0)
+                    begun = time.perf_counter()
+                    model.fit(x)
+                    times.append(time.perf_counter() - begun)
+                peers.append((times[1] - times[0]) / 8 * 1e3)
+            time.sleep(0.5)
+            own = per_iteration(command, data, 2, 22, "--rank", r, "--method", "mu", "--divergence", name)
+            print(f"  {name} r = {r}: {min(peers):.1f} ms / {own:.1f} ms = {min(peers) / own:.1f}", flush=True)
+
+
+def divergences(command, folder):
+    data = os.path.join(folder, "divergences.npy")
+    np.save(data, np.random.default_rng(2).gamma(2, 1, (2000, 500)) + 0.1)
+    print("iteration of AltBi on 2000×500, r = 8, against KL's")
+    kl = per_iteration(command, data, 2, 32, "--rank", 8, "--divergence", "kl")
+    for beta in ("is", "beta:0.5", "beta:1.5", "beta:3"):
+        own = per_iteration(command, data, 2, 32, "--rank", 8, "--divergence", beta)
+        print(f"  {beta}: {own / kl:.1f}", flush=True)
+
+
+def memory(command, folder):
+    data = os.path.join(folder, "large.npy")
+    np.save(data, np.random.default_rng(3).gamma(2, 1, (20000, 1000)))
+    before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
+    seconds(command, data, "--rank", 10, "--preset", "practical", "--max-iter", 2, "--refit", 0)
+    peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
+    print(f"peak memory of practical on 20000×1000 (X has 153 MB): {max(peak, before) / 1024:.0f} MB")
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--command", required=True)
+    parser.add_argument("--memory", action="store_true", help="practical on 20000×1000 as well: minutes")
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory() as scratch:
+        practical(arguments.command, scratch)
+        ranks(arguments.command, scratch)
+        divergences(arguments.command, scratch)
+        if arguments.memory:
+            memory(arguments.command, scratch)
