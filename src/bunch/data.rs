@@ -339,6 +339,7 @@ impl Data {
     }
 }
 
+#[expect(clippy::large_enum_variant, reason = "it lives for one operation")]
 enum Of<'a> {
     Tensors(Observed),
     Fused(&'a SharedTerm),

@@ -84,7 +84,7 @@ pub fn reproduce(arguments: &ReproduceArguments) -> Result<Ending> {
             BenchmarkName::D,
         ],
     };
-    let size = arguments.size.into();
+    let size = arguments.size;
     let mut datasets = Vec::new();
     for name in names {
         let published = arguments.data.as_deref();

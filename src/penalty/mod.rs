@@ -234,17 +234,17 @@ impl<P: Penalty + ?Sized> Penalty for Arc<P> {
 /// [`Penalty::fused`] names it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FusedPenalty {
-    /// [`L1`](crate::L1).
+    /// [`L1`].
     L1,
-    /// [`SquaredL2`](crate::SquaredL2).
+    /// [`SquaredL2`].
     SquaredL2,
-    /// [`Group`](crate::Group).
+    /// [`Group`].
     Group,
-    /// [`SquaredL1`](crate::SquaredL1).
+    /// [`SquaredL1`].
     SquaredL1,
-    /// [`Hoyer`](crate::Hoyer).
+    /// [`Hoyer`].
     Hoyer,
-    /// [`NoPenalty`](crate::NoPenalty).
+    /// [`NoPenalty`].
     None,
 }
 

@@ -248,7 +248,7 @@ fn course(
         });
         // What begins far above everything would flatten the rest.
         let points = points.filter(|(_, ratio)| *ratio < MOST).collect();
-        chart = chart.with(Series::line(&rival.to_string(), points));
+        chart = chart.with(Series::line(rival.to_string(), points));
     }
     Figure {
         name: name.into(),

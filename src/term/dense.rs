@@ -245,7 +245,7 @@ pub(super) fn pack<T: Real>(
 
 impl<T: Real> OneSide<T> {
     /// X from the block on that begins with a row.
-    pub(super) fn from_row(&self, row: usize) -> &[T] {
+    pub(super) fn beginning_with(&self, row: usize) -> &[T] {
         &self.x.get(self.length)[row * self.columns..]
     }
 

@@ -23,13 +23,20 @@ use crate::numerics::Precision;
 /// more than three of its digits.
 const CANCELS: f64 = 1e-3;
 
+/// O and X O.
+#[derive(Debug)]
+struct Product {
+    other: Vec<f64>,
+    product: Vec<f64>,
+}
+
 /// The data of both sides, and what was computed of them last.
 #[derive(Debug)]
 pub(super) struct Quadratic {
     /// `½ Σ_j x_ij²` of each row of either side.
     halves: [Vec<f64>; 2],
-    /// The last O and X O of either side.
-    last: [Mutex<Option<(Vec<f64>, Vec<f64>)>>; 2],
+    /// The last ones of either side.
+    last: [Mutex<Option<Product>>; 2],
 }
 
 fn index(side: Side) -> usize {
@@ -57,13 +64,14 @@ impl Quadratic {
     /// X O, computed anew only where O has changed.
     fn times<T: Real>(&self, x: &OneSide<T>, side: Side, other: &[f64], rank: usize) -> Vec<f64> {
         let mut last = self.last[index(side)].lock();
-        if let Some((of, product)) = &*last
-            && of == other
-        {
-            return product.clone();
+        if let Some(last) = last.as_ref().filter(|last| last.other == other) {
+            return last.product.clone();
         }
         let product = times(x, other, rank);
-        *last = Some((other.to_vec(), product.clone()));
+        *last = Some(Product {
+            other: other.to_vec(),
+            product: product.clone(),
+        });
         product
     }
 
@@ -194,7 +202,7 @@ fn times<T: Real>(x: &OneSide<T>, other: &[f64], rank: usize) -> Vec<f64> {
     let tasks = out.par_chunks_mut(rows * rank).enumerate();
     tasks.for_each(|(task, out)| {
         Arch::new().dispatch(Times {
-            x: x.from_row(task * rows),
+            x: x.beginning_with(task * rows),
             columns: x.columns,
             other: &other,
             out,
