@@ -10,8 +10,8 @@ use crate::factors::Factors;
 /// The best so far at some point of a search.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Point {
-    /// Updates of both factors so far; one through which a hypergradient goes counts as
-    /// three.
+    /// Updates of both factors so far; one through which a hypergradient goes counts as its
+    /// [cost](crate::Divergence::derivative_cost).
     pub work: f64,
     /// Seconds so far.
     pub seconds: f64,
