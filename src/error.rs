@@ -498,6 +498,18 @@ pub enum Error {
         /// Columns of X.
         columns: usize,
     },
+    /// An entry that cannot be thinned.
+    #[error(
+        "X has {value} at row {row}, column {column}, which is no count: thinning splits whole numbers; for other data use held-out:<fraction>"
+    )]
+    NotCounts {
+        /// Its row.
+        row: usize,
+        /// Its column.
+        column: usize,
+        /// The entry.
+        value: f64,
+    },
     /// A file of signals that holds too few of them.
     #[error("{}: {wanted} signals are needed, and {found} of them fit", path.display())]
     TooFewSignals {

@@ -33,10 +33,10 @@ fn structure_pays_on_noisy_signals() {
         let truth = noisy.w.dot(&noisy.h);
         let problem = Problem::new(&noisy.x, Precision::F64).unwrap();
         let tuned = Practical::new(8, Beta::KL, structure());
-        let tuned = tuned.run(&problem, 0.1, seed).unwrap();
+        let tuned = tuned.run(&problem, seed).unwrap();
         let none = [(Side::W, PenaltyTerm::tuned(NoPenalty))];
         let plain = Practical::new(8, Beta::KL, none)
-            .run(&problem, 0.1, seed)
+            .run(&problem, seed)
             .unwrap();
         let of = |result: &altbi::practical::PracticalOutcome| {
             error(&truth, &result.outcome.w, &result.outcome.h)
@@ -65,7 +65,7 @@ fn plain_updates_are_a_candidate() {
     let clean = benchmark_a(150, 30, 4, 0);
     let problem = Problem::new(&clean.x, Precision::F64).unwrap();
     let result = Practical::new(4, Beta::KL, structure())
-        .run(&problem, 0.1, 0)
+        .run(&problem, 0)
         .unwrap();
     assert_eq!(result.candidates[result.chosen].stage, Stage::Plain);
     assert!(result.outcome.lambda.iter().all(|weight| *weight == 0.0));
@@ -96,8 +96,9 @@ fn an_interrupted_procedure_goes_on_to_the_bit() {
     let noisy = Noise::Poisson(3.0).on(&benchmark_b(60, 20, 3, 4), 4);
     let problem = Problem::new(&noisy.x, Precision::F64).unwrap();
     let split = problem.clone().speckled(0.1, 2).unwrap();
-    let practical = || Practical::new(3, Beta::KL, structure());
-    let whole = practical().run(&problem, 0.1, 2).unwrap().outcome;
+    let practical =
+        || Practical::new(3, Beta::KL, structure()).with_outer_error(Unseen::Entries(0.1));
+    let whole = practical().run(&problem, 2).unwrap().outcome;
     for (stage_to_stop, at) in [(Stage::Tuned, 9), (Stage::Tuned, 69), (Stage::Plain, 3)] {
         let kept = Arc::new(Mutex::new(None));
         let mut observers = |stage: Stage| -> Vec<Box<dyn Observer>> {
@@ -148,7 +149,7 @@ fn entries_that_are_not_fitted_do_not_spoil_the_hypergradient() {
     let rule = || Rule::new(Arc::new(Beta::KL), vec![PenaltyTerm::tuned(L1)]);
     let bunch =
         Bunch::with_rules(&problem, rule(), rule(), Arc::new(HeldOut), Span::Both, 3).unwrap();
-    let (row, _) = held_out.places()[0];
+    let (row, _) = held_out.places(|weight| weight > 0.0).next().unwrap();
     // The row's reconstruction is about 1e-140 everywhere.
     let w = Array2::from_shape_fn((6, 2), |(i, k)| {
         if i == row {

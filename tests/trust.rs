@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use altbi::check::{Draw, MODES, check_bunch};
+use altbi::criterion::Unseen;
 use altbi::data::{Noise, Source, TableOptions, benchmark_a, benchmark_b, read_matrix};
 use altbi::device::Device;
 use altbi::lambda::LambdaStep;
@@ -373,7 +374,16 @@ fn no_refit_raises_the_error_on_the_entries_it_is_given() {
             (&matrix(20, 10, seed as f64), 1.0, structure()),
         ] {
             let (divergence, test) = (Arc::new(Beta(beta)), 0.0);
-            let task = Task::of_data(problem(x), 0.1, test, 2, divergence, terms, seed).unwrap();
+            let task = Task::of_data(
+                problem(x),
+                Unseen::Entries(0.1).into(),
+                test,
+                2,
+                divergence,
+                terms,
+                seed,
+            )
+            .unwrap();
             let scope = Scope::Hierarchical(1.0);
             let budget = Some(400.0);
             let all = contest(
@@ -403,7 +413,7 @@ fn a_refit_on_noise_is_no_worse_than_a_constant() {
     for seed in 0..4 {
         let x = matrix(20, 10, 0.1 + seed as f64);
         let practical = Practical::new(2, Beta::KL, [(Side::W, PenaltyTerm::tuned(L1))]);
-        let result = practical.run(&problem(&x), 0.1, seed).unwrap();
+        let result = practical.run(&problem(&x), seed).unwrap();
         assert!(result.outcome.divergence <= result.divergence_before_refit);
         assert!(
             result.outcome.relative_error < 1.0,
@@ -882,7 +892,16 @@ fn tensors_come_back_on_the_device_of_the_problem() {
     let at_home = config.solver(Beta::KL, L1).run(&plain).unwrap();
     assert_eq!(outcome.w, at_home.w);
     let terms = structure();
-    let task = Task::of_data(moved, 0.1, 0.1, 2, Arc::new(Beta::KL), terms, 0).unwrap();
+    let task = Task::of_data(
+        moved,
+        Unseen::Entries(0.1).into(),
+        0.1,
+        2,
+        Arc::new(Beta::KL),
+        terms,
+        0,
+    )
+    .unwrap();
     assert_eq!(task.full.rows().x.device(), tape);
     assert_eq!(task.split.rows().x.device(), tape);
     let case = altbi::check::cases().swap_remove(0);

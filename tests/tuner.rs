@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use altbi::criterion::Unseen;
 use altbi::data::{Noise, benchmark_b};
 use altbi::tuner::{Contest, DIAL, Judge, RIVALS, Rival, Standing, Task, contest};
 use altbi::{Beta, Error, L1, PenaltyTerm, Precision, Problem, Scope, Side, Smooth};
@@ -16,7 +17,16 @@ fn tasks(count: u64) -> Vec<Task> {
         ];
         let clean = benchmark_b(60, 20, 3, seed);
         let noise = Noise::of_beta(1.0);
-        Task::of_benchmark(&clean, noise, 0.1, 4, Arc::new(Beta::KL), terms, seed).unwrap()
+        Task::of_benchmark(
+            &clean,
+            noise,
+            Unseen::Entries(0.1).into(),
+            4,
+            Arc::new(Beta::KL),
+            terms,
+            seed,
+        )
+        .unwrap()
     });
     tasks.collect()
 }
@@ -100,7 +110,16 @@ fn a_test_mask_is_seen_by_nobody() {
     let x = benchmark_b(30, 20, 3, 1).x;
     let problem = Problem::new(&x, Precision::F64).unwrap();
     let terms = vec![(Side::W, PenaltyTerm::tuned(L1))];
-    let task = Task::of_data(problem, 0.1, 0.2, 3, Arc::new(Beta::KL), terms, 5).unwrap();
+    let task = Task::of_data(
+        problem,
+        Unseen::Entries(0.1).into(),
+        0.2,
+        3,
+        Arc::new(Beta::KL),
+        terms,
+        5,
+    )
+    .unwrap();
     let Judge::Test(_, weights) = &task.judge else {
         panic!("test entries judge");
     };

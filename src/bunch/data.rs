@@ -5,13 +5,13 @@ use std::ops::Range;
 use burn::tensor::Tensor;
 
 use super::Pair;
-use crate::criterion::{Criterion, Entries, weighted_divergence};
+use crate::criterion::{Criterion, weighted_divergence};
 use crate::divergence::Divergence;
 use crate::error::{Error, Result};
 use crate::factors::Side;
 use crate::numerics::{Floored, Precision};
 use crate::problem::{Observed, Problem};
-use crate::term::{self, Kept, SharedTerm};
+use crate::term::{self, Asked, Kept, SharedTerm};
 use crate::update::{Direction, Multiplier, Rule};
 
 /// X and its weights, as a bunch sees them.
@@ -26,8 +26,8 @@ pub(crate) enum Data {
         problem: Problem,
         taped: bool,
     },
-    /// A fused data term, and the entries that the outer error counts.
-    Fused(SharedTerm, Entries),
+    /// A fused data term.
+    Fused(SharedTerm),
 }
 
 /// An update that the way back goes through.
@@ -68,26 +68,32 @@ impl Data {
         criterion: &dyn Criterion,
     ) -> Result<Self> {
         let refused = |reason: String| Error::EngineUnsupported { reason };
-        let beta = divergence.fused();
-        let beta = beta.ok_or_else(|| refused(format!("divergence '{}'", divergence.name())))?;
+        let fused = |divergence: &dyn Divergence| {
+            let fused = divergence.fused();
+            fused.ok_or_else(|| refused(format!("divergence '{}'", divergence.name())))
+        };
         if !criterion.is_divergence() {
             return Err(refused(format!("criterion '{}'", criterion.name())));
         }
+        let asked = Asked {
+            divergence: fused(divergence)?,
+            outer: criterion.own_divergence().map(fused).transpose()?,
+            over: criterion.entries(),
+            floor: divergence.floor(problem.precision()),
+        };
         if !problem.device().is_host() {
             return Err(refused("another device than ndarray".into()));
         }
         // What cannot be measured is refused before it is packed.
         problem.check_domain(divergence)?;
-        let floor = divergence.floor(problem.precision());
-        let term = term::dense(problem, beta, floor);
-        Ok(Self::Fused(term, criterion.entries()))
+        Ok(Self::Fused(term::dense(problem, asked)))
     }
 
     /// n and m.
     pub(crate) fn shape(&self) -> [usize; 2] {
         match self {
             Self::Tensors { rows, .. } => rows.x.dims(),
-            Self::Fused(term, _) => term.shape(Side::W),
+            Self::Fused(term) => term.shape(Side::W),
         }
     }
 
@@ -135,7 +141,7 @@ impl Data {
             } else {
                 problem.columns().clone()
             }),
-            (Self::Fused(term, _), _) => Of::Fused(term),
+            (Self::Fused(term), _) => Of::Fused(term),
         }
     }
 
@@ -258,7 +264,7 @@ impl Data {
                 let y = rule.reconstruct(&pair.w, &pair.h.clone().transpose());
                 criterion.value(rule.divergence.as_ref(), rows, &y)
             }
-            Self::Fused(term, over) => term::errors(term, *over, &pair.w, &pair.h),
+            Self::Fused(term) => term::outer_errors(term, &pair.w, &pair.h),
         }
     }
 
@@ -290,8 +296,8 @@ impl Data {
         pair: &Pair,
     ) -> Result<Pair> {
         let rows = match self {
-            Self::Fused(term, over) => {
-                let (w, h) = term::errors_gradient(term, *over, &pair.w, &pair.h);
+            Self::Fused(term) => {
+                let (w, h) = term::outer_gradient(term, &pair.w, &pair.h);
                 return Ok(Pair { w, h });
             }
             Self::Tensors { rows, .. } => rows,

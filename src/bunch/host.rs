@@ -9,7 +9,6 @@ use std::sync::Arc;
 use rayon::prelude::*;
 
 use super::{Bunch, Data, ORDER, Span};
-use crate::criterion::Entries;
 use crate::factors::Side;
 use crate::numerics::{Gamma, to_host};
 use crate::penalty::{HostPenalty, Rows, Spread, Weight};
@@ -51,7 +50,6 @@ impl HostPair {
 pub(crate) struct HostBunch<'a> {
     bunch: &'a Bunch,
     term: &'a SharedTerm,
-    over: Entries,
     floor: f64,
 }
 
@@ -75,7 +73,7 @@ struct Passed {
 impl Bunch {
     /// The same bunch on plain numbers, where its parts allow it.
     pub(crate) fn on_host(&self) -> Option<HostBunch<'_>> {
-        let Data::Fused(term, over) = &self.data else {
+        let Data::Fused(term) = &self.data else {
             return None;
         };
         let terms = self.of_w.terms.iter().chain(&self.of_h.terms);
@@ -85,7 +83,6 @@ impl Bunch {
         known.then(|| HostBunch {
             bunch: self,
             term,
-            over: *over,
             floor: self.precision.floor(),
         })
     }
@@ -205,16 +202,15 @@ impl<'a> HostBunch<'a> {
 
     /// D.
     pub(crate) fn divergence(&self, pair: &HostPair) -> f64 {
-        let errors = self
-            .term
-            .errors(Side::W, Entries::Training, pair.at(Side::W));
-        errors.iter().sum()
+        self.term
+            .divergences(Side::W, pair.at(Side::W))
+            .iter()
+            .sum()
     }
 
     /// E.
     pub(crate) fn outer_error(&self, pair: &HostPair) -> f64 {
-        let errors = self.term.errors(Side::W, self.over, pair.at(Side::W));
-        errors.iter().sum()
+        self.term.outer_errors(pair.at(Side::W)).iter().sum()
     }
 
     /// The state after T steps, and dE/dλ of each tuned penalty in the shape of its weight.
@@ -232,9 +228,7 @@ impl<'a> HostBunch<'a> {
             factor: both || self.bunch.span.covers(Side::W),
             other: both || self.bunch.span.covers(Side::H),
         };
-        let bars = self
-            .term
-            .errors_cotangent(self.over, end.at(Side::W), &ones, needs);
+        let bars = self.term.outer_cotangent(end.at(Side::W), &ones, needs);
         let mut alpha = [
             bars.factor.unwrap_or_default(),
             bars.other.unwrap_or_default(),

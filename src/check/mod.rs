@@ -37,11 +37,11 @@ use burn::tensor::Tensor;
 pub use bias::{Bias, BiasRow, LENGTHS, bias};
 pub use cases::{BETAS, BUNCHES, Case, SHAPES, cases};
 pub use draw::{Draw, Given};
-pub use report::{CheckReport, Control, ModeComparison, Verdict};
+pub use report::{CheckReport, Control, FusedComparison, ModeComparison, Verdict};
 
-use crate::bunch::{Bunch, Pair};
+use crate::bunch::{Bunch, Pair, Span};
 use crate::divergence::Divergence;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::hypergradient::{Differentiate, Fault, FiniteDifferences, Forward, Hypergradient, Mode};
 use crate::lambda::Scope;
 use crate::numerics::{Precision, to_host};
@@ -77,7 +77,8 @@ impl Tolerances {
 pub const MODES: [Mode; 3] = [Mode::Forward, Mode::Adjoint, Mode::FiniteDifferences];
 
 /// Checks a divergence and a penalty on a problem: the paper's bunch of four updates from
-/// random factors.
+/// random factors; and where the divergence has a [fused](Divergence::fused) form, a bunch over
+/// both factors in that form against the same on tensors.
 ///
 /// # Errors
 /// [`Error::OutsideDomain`](crate::Error::OutsideDomain) for data that the divergence cannot
@@ -90,7 +91,57 @@ pub fn check(
     let [n, m] = problem.shape();
     let bunch = Bunch::new(problem, divergence, penalty, 4)?;
     let draw = Draw::new(problem, &bunch, Scope::Row, n.min(m).min(3), 0)?;
-    check_bunch(&bunch, &draw.pair, &draw.lambda, &MODES)
+    let mut report = check_bunch(&bunch, &draw.pair, &draw.lambda, &MODES)?;
+    report.fused = fused_against_tensors(problem, &bunch, &draw)?;
+    Ok(report)
+}
+
+/// Updates, outer error and hypergradient through both factors; nothing where a part cannot
+/// be fused.
+fn fused_against_tensors(
+    problem: &Problem,
+    bunch: &Bunch,
+    draw: &Draw,
+) -> Result<Vec<FusedComparison>> {
+    let rules = || (bunch.of_w.clone(), bunch.of_h.clone());
+    let (criterion, length) = (bunch.criterion.clone(), bunch.length);
+    let (of_w, of_h) = rules();
+    let fused = Bunch::fused(problem, of_w, of_h, criterion.clone(), Span::Both, length);
+    let fused = match fused {
+        Ok(fused) => fused,
+        Err(Error::EngineUnsupported { .. }) => return Ok(Vec::new()),
+        Err(error) => return Err(error),
+    };
+    let (of_w, of_h) = rules();
+    let tensors = Bunch::with_rules(problem, of_w, of_h, criterion, Span::Both, length)?;
+    let [found, expected] = [&fused, &tensors]
+        .map(|bunch| bunch.hypergradient(&draw.pair, &draw.lambda, Mode::Reverse));
+    let (found, expected) = (found?, expected?);
+    let tolerance = Tolerances::of(problem.precision()).exact;
+    let flat = |tensors: &[Tensor<2>]| tensors.iter().flat_map(to_host).collect::<Vec<f64>>();
+    let factors = |of: &Hypergradient| flat(&[of.pair.w.clone(), of.pair.h.clone()]);
+    // What cancels in dE/dλ is measured against what it is a difference of.
+    let (slopes, reference) = (flat(&found.gradients), flat(&expected.gradients));
+    let rounding = Rounding::of(&tensors, &draw.pair, &draw.lambda).of_tangents;
+    let lost = largest_difference(&slopes, &reference) <= rounding;
+    let of_slopes = if lost {
+        0.0
+    } else {
+        relative_difference(&slopes, &reference)
+    };
+    let compared = [
+        (
+            "updates",
+            relative_difference(&factors(&found), &factors(&expected)),
+        ),
+        (
+            "outer error",
+            relative_difference(&[found.outer_error], &[expected.outer_error]),
+        ),
+        ("hypergradient", of_slopes),
+    ];
+    let compared = compared.map(|(what, by)| FusedComparison::new(what, by, tolerance));
+    Ok(compared.to_vec())
 }
 
 /// Compares modes with reverse mode on a bunch of your own.
@@ -205,6 +256,7 @@ fn compare(
         hypergradient: reference,
         comparisons,
         controls,
+        fused: Vec::new(),
     })
 }
 

@@ -73,6 +73,30 @@ fn verdict(difference: f64, tolerance: f64) -> Verdict {
     }
 }
 
+/// One result of the fused data term against the same on tensors.
+#[derive(Debug, Clone, Serialize)]
+pub struct FusedComparison {
+    /// What is compared.
+    pub quantity: &'static str,
+    /// Relative difference.
+    pub difference: f64,
+    /// The difference allowed.
+    pub tolerance: f64,
+    /// What follows.
+    pub verdict: Verdict,
+}
+
+impl FusedComparison {
+    pub(super) fn new(quantity: &'static str, difference: f64, tolerance: f64) -> Self {
+        Self {
+            quantity,
+            difference,
+            tolerance,
+            verdict: verdict(difference, tolerance),
+        }
+    }
+}
+
 /// A known mistake, which must be found.
 #[derive(Debug, Clone, Serialize)]
 pub struct Control {
@@ -104,6 +128,8 @@ pub struct CheckReport {
     pub comparisons: Vec<ModeComparison>,
     /// The negative controls.
     pub controls: Vec<Control>,
+    /// The fused data term, where [`check`](super::check) found that there is one.
+    pub fused: Vec<FusedComparison>,
 }
 
 impl CheckReport {
@@ -117,8 +143,9 @@ impl CheckReport {
     /// Whether something differs, or a known mistake went unnoticed. A report can
     /// be neither consistent nor inconsistent: nothing could be checked.
     pub fn is_inconsistent(&self) -> bool {
-        let differs = |c: &ModeComparison| c.verdict == Verdict::Mismatch;
-        self.comparisons.iter().any(differs) || !self.controls_hold()
+        let modes = self.comparisons.iter().map(|c| c.verdict);
+        let mut all = modes.chain(self.fused.iter().map(|c| c.verdict));
+        all.any(|verdict| verdict == Verdict::Mismatch) || !self.controls_hold()
     }
 
     /// Whether every known mistake that could show was found.
@@ -161,6 +188,15 @@ impl fmt::Display for CheckReport {
                     .map_or(String::new(), |reason| format!(" ({reason})")),
             )?;
         }
+        for c in &self.fused {
+            let name = format!("fused {}", c.quantity);
+            let (difference, tolerance) = (c.difference, c.tolerance);
+            writeln!(
+                formatter,
+                "{name:<22} {difference:>10.1e}  {tolerance:>9.1e}  {}",
+                c.verdict
+            )?;
+        }
         for control in &self.controls {
             let found = match control.verdict {
                 Verdict::Mismatch => "found, as it must be",
@@ -182,6 +218,7 @@ mod tests {
             hypergradient: vec![1.0],
             comparisons: vec![ModeComparison::measured(Mode::Forward, difference, 1e-10)],
             controls: vec![Control::new("a mistake", control, 1e-10)],
+            fused: Vec::new(),
         }
     }
 
@@ -195,5 +232,8 @@ mod tests {
         let mut nothing = report(0.0, Some(2.0));
         nothing.comparisons = vec![ModeComparison::unchecked(Mode::Forward, "why".into())];
         assert!(!nothing.is_consistent());
+        let mut fused = report(1e-12, Some(2.0));
+        fused.fused = vec![FusedComparison::new("updates", 1e-3, 1e-10)];
+        assert!(!fused.is_consistent());
     }
 }

@@ -1,15 +1,15 @@
 //! Flags that several commands share, and how their values are read.
 
 use std::convert::Infallible;
-use std::fmt;
 use std::path::Path;
 use std::str::FromStr;
-use std::sync::Arc;
 
+use altbi::criterion::{OuterError, Unseen};
 use altbi::data::read_matrix;
 use altbi::device::Device;
+use altbi::divergence::Outer;
 use altbi::words::Words;
-use altbi::{Criterion, Error, HeldOut, Problem, Result, Training, penalty};
+use altbi::{Beta, Problem, Result, penalty};
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use ndarray::Array2;
@@ -17,66 +17,33 @@ use ndarray::Array2;
 /// What λ is tuned for, and what is held out for it.
 #[derive(Debug, Args)]
 pub struct CriterionArguments {
-    /// What λ is tuned for: train (the paper), or held-out:<fraction> of the entries,
-    /// chosen at random, which the updates then never see
+    /// What λ is tuned for: train (the paper); held-out:<fraction> of the entries, chosen at
+    /// random, which the updates then never see; thinned:<share> of the counts of every entry,
+    /// likewise; auto: thinned:0.1 for counts under kl, held-out:0.1 otherwise
     #[arg(long, default_value = "train")]
-    pub criterion: CriterionArgument,
-    /// Seed of the choice of held-out entries
+    pub criterion: Unseen,
+    /// How the outer error is measured: a divergence, or smoothed-kl:<c>, KL between x + c and
+    /// WH + c [default: as --divergence; smoothed-kl:0.5 for thinned counts under kl]
+    #[arg(long, value_name = "DIVERGENCE")]
+    pub outer_divergence: Option<Outer>,
+    /// Seed of the choice of what is held out
     #[arg(long, value_name = "SEED", default_value_t = 0)]
     pub held_out_seed: u64,
 }
 
-/// `--criterion`.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum CriterionArgument {
-    /// The entries that the factors are fitted to.
-    Train,
-    /// This share of them, held out.
-    HeldOut(f64),
-}
-
 impl CriterionArguments {
-    /// The problem with what is to be held out.
-    pub fn hold_out(&self, problem: Problem) -> Result<Problem> {
-        match self.criterion {
-            CriterionArgument::Train => Ok(problem),
-            CriterionArgument::HeldOut(fraction) => problem.speckled(fraction, self.held_out_seed),
+    /// The outer error that was asked for.
+    pub fn asked(&self) -> OuterError {
+        OuterError {
+            unseen: self.criterion,
+            divergence: self.outer_divergence,
         }
     }
 
-    /// The outer error.
-    pub fn outer_error(&self) -> Arc<dyn Criterion> {
-        match self.criterion {
-            CriterionArgument::Train => Arc::new(Training),
-            CriterionArgument::HeldOut(_) => Arc::new(HeldOut),
-        }
-    }
-}
-
-impl fmt::Display for CriterionArgument {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Train => formatter.write_str("train"),
-            Self::HeldOut(fraction) => write!(formatter, "held-out:{fraction}"),
-        }
-    }
-}
-
-impl FromStr for CriterionArgument {
-    type Err = Error;
-
-    /// (The fraction itself is checked with the data.)
-    fn from_str(text: &str) -> Result<Self> {
-        let criterion = match text.split_once(':') {
-            None if text == "train" => Some(Self::Train),
-            Some(("held-out", number)) => number.parse().ok().map(Self::HeldOut),
-            _ => None,
-        };
-        criterion.ok_or_else(|| Error::UnknownName {
-            kind: "criterion",
-            name: text.into(),
-            known: "train, held-out:<fraction>",
-        })
+    /// The outer error for these data, and the problem with what is to be held out.
+    pub fn hold_out(&self, problem: &Problem, divergence: Beta) -> Result<(Problem, OuterError)> {
+        let outer = self.asked().for_data(problem, &divergence);
+        Ok((outer.split(problem, self.held_out_seed)?, outer))
     }
 }
 
@@ -146,19 +113,5 @@ mod tests {
         assert_eq!(parse("0.5"), LambdaArgument::Value(0.5));
         assert_eq!(parse("-1"), LambdaArgument::Value(-1.0));
         assert_eq!(parse("l.npy"), LambdaArgument::File("l.npy".into()));
-    }
-
-    #[test]
-    fn criteria_have_names() {
-        for (text, criterion) in [
-            ("train", CriterionArgument::Train),
-            ("held-out:0.1", CriterionArgument::HeldOut(0.1)),
-        ] {
-            assert_eq!(text.parse::<CriterionArgument>().unwrap(), criterion);
-            assert_eq!(criterion.to_string(), text);
-        }
-        for wrong in ["held-out", "held-out:", "held-out:x", "test", "train:0.1"] {
-            assert!(wrong.parse::<CriterionArgument>().is_err(), "{wrong}");
-        }
     }
 }

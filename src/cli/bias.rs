@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use altbi::check::{Bias, bias as compare};
+use altbi::criterion::OuterError;
 use altbi::data::{Source, Table, demo};
 use altbi::report::BiasRecords;
 use altbi::update::Rule;
@@ -83,12 +84,12 @@ pub fn bias(arguments: &BiasArguments) -> Result<Ending> {
     let folder = arguments.out.as_deref().map(NewFolder::claim).transpose()?;
     let progress = Progress::new(arguments.json);
     progress.begin("reading the data");
-    let (problem, of_demo) = arguments.problem()?;
+    let (problem, outer, of_demo) = arguments.problem()?;
     let rank = arguments.rank.or(of_demo).ok_or(Error::RankMissing)?;
-    let bias = arguments.compare(&problem, rank, &progress)?;
+    let bias = arguments.compare(&problem, outer, rank, &progress)?;
     progress.clear();
     let records = BiasRecords {
-        about: arguments.about(&problem, rank),
+        about: arguments.about(&problem, outer, rank),
         length: arguments.bunch,
         bias,
     };
@@ -106,8 +107,8 @@ pub fn bias(arguments: &BiasArguments) -> Result<Ending> {
 }
 
 impl BiasArguments {
-    /// The data, and the rank of the demo if it is that.
-    fn problem(&self) -> Result<(Problem, Option<usize>)> {
+    /// The data, the outer error, and the rank of the demo if it is that.
+    fn problem(&self) -> Result<(Problem, OuterError, Option<usize>)> {
         let (mut data, rank) = match self.data.as_deref().map(Source::from) {
             Some(source) => (self.table.read(&source, false)?, None),
             None => {
@@ -117,11 +118,18 @@ impl BiasArguments {
             }
         };
         let problem = data.problem(&self.table)?;
-        Ok((self.criterion.hold_out(problem)?, rank))
+        let (problem, outer) = self.criterion.hold_out(&problem, self.divergence)?;
+        Ok((problem, outer, rank))
     }
 
     /// Warms up with λ fixed, then compares.
-    fn compare(&self, problem: &Problem, rank: usize, progress: &Progress) -> Result<Bias> {
+    fn compare(
+        &self,
+        problem: &Problem,
+        outer: OuterError,
+        rank: usize,
+        progress: &Progress,
+    ) -> Result<Bias> {
         let precision: Precision = self.table.dtype;
         let mut config = AltBiConfig::new(rank)
             .with_method(Method::Frozen)
@@ -141,7 +149,7 @@ impl BiasArguments {
         let penalty = || penalty::by_name(&self.penalty);
         let mut solver = config
             .solver(self.divergence, penalty()?)
-            .with_shared_criterion(self.criterion.outer_error())
+            .with_shared_criterion(outer.criterion())
             .observe(Watch::new(progress, "warming up", self.warm_up, 0))
             .to_the_last_iteration();
         if let LambdaArgument::File(path) = &self.lambda {
@@ -154,19 +162,19 @@ impl BiasArguments {
         if self.exponent == Exponent::Monotone {
             rule = rule.monotone()?;
         }
-        let criterion = self.criterion.outer_error();
+        let criterion = outer.criterion();
         let (factors, lambda) = (outcome.factors(), &outcome.lambda);
         compare(problem, &rule, criterion, &factors, lambda)
     }
 
-    fn about(&self, problem: &Problem, rank: usize) -> String {
+    fn about(&self, problem: &Problem, outer: OuterError, rank: usize) -> String {
         let [n, m] = problem.shape();
         format!(
             "X ({n}×{m}), r = {rank}, {} divergence, {} penalty, {} error, after {} iterations with \
              T = {} and fixed λ.",
             self.divergence.name(),
             self.penalty,
-            self.criterion.criterion,
+            outer,
             self.warm_up,
             self.bunch
         )

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use altbi::check::{BETAS, Case, CheckReport, Draw, Given, MODES, cases, check_bunch};
+use altbi::criterion::{OuterError, Unseen};
 use altbi::data::{Source, write_npy};
 use altbi::device::Device;
 use altbi::update::Rule;
@@ -16,9 +17,7 @@ use ndarray::Array2;
 use serde::Serialize;
 
 use super::Ending;
-use super::arguments::{
-    CriterionArgument, CriterionArguments, LambdaArgument, read_lambda, read_optional, words,
-};
+use super::arguments::{CriterionArguments, LambdaArgument, read_lambda, read_optional, words};
 use super::data::DataArguments;
 use super::output::{check_new_file, json, output_path, say};
 use super::penalties::{Penalize, PenaltyArguments, TuningArguments, penalty_names};
@@ -162,11 +161,11 @@ impl GradcheckArguments {
                 reason: "a mask belongs to data; give DATA too",
             });
         }
-        if self.criterion.criterion != CriterionArgument::Train {
+        if self.criterion.asked() != OuterError::from(Unseen::Nothing) {
             return Err(Error::Conflict {
-                first: "--criterion held-out",
+                first: "--criterion or --outer-divergence",
                 second: "the built-in cases",
-                reason: "entries are held out of data; give DATA too",
+                reason: "those have the paper's outer error; give DATA too",
             });
         }
         let precision = self.table.dtype;
@@ -214,8 +213,10 @@ impl GradcheckArguments {
             check_new_file(out, self.force, self.inputs())?;
         }
         let problem = self.table.read(source, false)?.problem(&self.table)?;
-        let problem = self.criterion.hold_out(problem)?;
-        let bunch = self.bunch(&problem)?;
+        let (problem, outer) = self
+            .criterion
+            .hold_out(&problem, self.divergence.unwrap_or(Beta::KL))?;
+        let bunch = self.bunch(&problem, outer)?;
         let draw = self.draw(&problem, &bunch)?;
         let mode = self.mode.unwrap_or(Mode::Reverse);
         let result = bunch.hypergradient(&draw.pair, &draw.lambda, mode)?;
@@ -239,7 +240,7 @@ impl GradcheckArguments {
     }
 
     /// The bunch that the flags describe.
-    fn bunch(&self, problem: &Problem) -> Result<Bunch> {
+    fn bunch(&self, problem: &Problem, outer: OuterError) -> Result<Bunch> {
         let tuning = self.tuning();
         let plain = Rule::new(Arc::new(self.divergence.unwrap_or(Beta::KL)), Vec::new());
         let (mut of_w, mut of_h) = (plain.clone(), plain);
@@ -257,7 +258,7 @@ impl GradcheckArguments {
             (BunchOver::One, Penalize::H) => Span::One(Side::H),
             (BunchOver::One, _) => Span::One(Side::W),
         };
-        let (criterion, length) = (self.criterion.outer_error(), self.length());
+        let (criterion, length) = (outer.criterion(), self.length());
         Bunch::with_rules(problem, of_w, of_h, criterion, span, length)
     }
 

@@ -3,10 +3,10 @@
 //! A preset is other defaults of the flags, so that each of its settings can be changed; but
 //! for those that it is defined by.
 
+use altbi::criterion::Unseen;
 use altbi::{AltBiConfig, Beta, Error, Exponent, Method, Result, Scope, Selection};
 use clap::ValueEnum;
 
-use super::arguments::CriterionArgument;
 use super::fit::FitArguments;
 use super::penalties::Penalize;
 
@@ -60,8 +60,7 @@ impl Preset {
                 let terms = arguments.tuning.penalties.terms().unwrap_or_default();
                 let config = altbi::practical::settings(1, &arguments.divergence, &terms);
                 let mut overlay = differences(&config);
-                let held_out = CriterionArgument::HeldOut(altbi::practical::HELD_OUT);
-                overlay.push(("criterion", held_out.to_string()));
+                overlay.push(("criterion", Unseen::ByData.to_string()));
                 overlay
             }
             Self::Shinbo => {
@@ -87,13 +86,11 @@ impl Preset {
         };
         match self {
             Self::Paper => Ok(()),
-            Self::Practical if arguments.criterion.criterion == CriterionArgument::Train => {
-                conflict(
-                    "--preset practical",
-                    "--criterion train",
-                    "it tunes λ on held-out entries; on the training error the best penalty is none",
-                )
-            }
+            Self::Practical if arguments.criterion.criterion == Unseen::Nothing => conflict(
+                "--preset practical",
+                "--criterion train",
+                "it tunes λ on what the updates do not see; on the training error the best penalty is none",
+            ),
             Self::Practical if arguments.method != Method::AltBi => conflict(
                 "--preset practical",
                 "--method",

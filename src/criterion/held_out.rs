@@ -1,4 +1,4 @@
-//! The outer error on entries that the updates never see.
+//! The outer error on what the updates never see.
 
 use burn::tensor::Tensor;
 
@@ -7,8 +7,9 @@ use crate::divergence::Divergence;
 use crate::error::{Error, Result};
 use crate::problem::{Observed, Problem};
 
-/// `E_i = Σ_j M'_ij d(x_ij, y_ij)`, M' the problem's held-out weights
-/// ([`Problem::held_out`](crate::Problem::held_out)).
+/// `E_i = Σ_j M'_ij d(z_ij, y_ij)`: M' the problem's held-out weights
+/// ([`Problem::held_out`](crate::Problem::held_out)), Z its X, or the other part of the
+/// counts where X is one part ([`Problem::thinned`](crate::Problem::thinned)).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HeldOut;
 
@@ -39,7 +40,7 @@ impl Criterion for HeldOut {
 
     fn value(&self, divergence: &dyn Divergence, observed: &Observed, y: &Tensor<2>) -> Tensor<2> {
         let weights = Self::weights(observed);
-        weighted_divergence(divergence, &observed.x, Some(weights), y)
+        weighted_divergence(divergence, observed.unseen(), Some(weights), y)
     }
 
     fn entries(&self) -> Entries {
@@ -57,6 +58,11 @@ impl Criterion for HeldOut {
         y: &Tensor<2>,
     ) -> Option<Tensor<2>> {
         let weights = Some(Self::weights(observed));
-        Some(weighted_derivative(divergence, &observed.x, weights, y))
+        Some(weighted_derivative(
+            divergence,
+            observed.unseen(),
+            weights,
+            y,
+        ))
     }
 }

@@ -3,17 +3,22 @@
 //! | name | type | E |
 //! |---|---|---|
 //! | `train` | [`Training`] | divergence over the entries the factors are fitted to (the paper) |
-//! | `held-out` | [`HeldOut`] | divergence over entries that the updates never see |
+//! | `held-out` | [`HeldOut`] | divergence from what the updates never see |
+//! | | [`Measured`] | one of these, by a divergence of its own |
 //!
-//! [`Problem::speckled`](crate::Problem::speckled) holds entries out at random;
-//! [`Selection::Best`](crate::Selection::Best) then keeps the iterate with the lowest
-//! outer error.
+//! What the updates never see is the problem's matter: entries held out at random
+//! ([`Problem::speckled`](crate::Problem::speckled)), or a part of the counts of every entry
+//! ([`Problem::thinned`](crate::Problem::thinned)).
+//! [`OuterError`] chooses by the data. [`Selection::Best`](crate::Selection::Best) keeps the
+//! iterate with the lowest outer error.
 //!
 //! On the training error the best penalty is none: an exact inner solution makes
 //! E rise with λ on every row. What λ does in the paper's setting comes from
 //! stopping each bunch early.
 
 mod held_out;
+mod measured;
+mod outer_error;
 mod training;
 
 use std::fmt::Debug;
@@ -21,6 +26,8 @@ use std::fmt::Debug;
 use burn::tensor::Tensor;
 
 pub use held_out::HeldOut;
+pub use measured::Measured;
+pub use outer_error::{OuterError, SHARE, UNSEEN, Unseen};
 pub use training::Training;
 
 use crate::divergence::Divergence;
@@ -32,7 +39,7 @@ use crate::problem::{Observed, Problem};
 pub enum Entries {
     /// Those that the factors are fitted to.
     Training,
-    /// Those that the updates never see.
+    /// What the updates never see.
     HeldOut,
 }
 
@@ -76,10 +83,22 @@ pub trait Criterion: Debug + Send + Sync {
         Entries::Training
     }
 
-    /// Whether E is the problem's divergence over its [entries](Criterion::entries), and
-    /// nothing else, so that fused loops can compute it.
+    /// Whether E is a divergence over its [entries](Criterion::entries), and nothing else, so
+    /// that fused loops can compute it: the problem's, or [its own](Criterion::own_divergence).
     fn is_divergence(&self) -> bool {
         false
+    }
+
+    /// The divergence that E sums, where it is not the problem's.
+    fn own_divergence(&self) -> Option<&dyn Divergence> {
+        None
+    }
+
+    /// Whether E is D: the problem's divergence over the entries that are fitted.
+    fn is_training_divergence(&self) -> bool {
+        self.is_divergence()
+            && self.own_divergence().is_none()
+            && self.entries() == Entries::Training
     }
 
     /// The hand-written `∂E/∂y`, n×m. Without it only reverse mode works.

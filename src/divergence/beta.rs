@@ -2,7 +2,7 @@
 
 use burn::tensor::Tensor;
 
-use super::{Divergence, Slope};
+use super::{Divergence, Fused, Slope};
 use crate::numerics::{Precision, power};
 use crate::split::{MajoriserPowers, Split};
 
@@ -121,8 +121,11 @@ impl Divergence for Beta {
         })
     }
 
-    fn fused(&self) -> Option<Beta> {
-        Some(*self)
+    fn fused(&self) -> Option<Fused> {
+        Some(Fused::Beta {
+            beta: self.0,
+            shift: 0.0,
+        })
     }
 
     /// In seconds at equal work about 3 under KL, whose ∇⁺ does not depend on y, and about 4

@@ -7,10 +7,14 @@
 //! | `is` | [`Beta::ITAKURA_SAITO`] | x > 0; multiplicative noise, power spectra |
 //! | `beta:<β>` | [`Beta`]`(β)` | x ≥ 0 for β > 0, x > 0 otherwise |
 //!
+//! An outer error may have a divergence of its own ([`Outer`]): one of these, or
+//! `smoothed-kl:<c>`, [`SmoothedKl`]`(c)`, KL between x + c and y + c for counts.
+//!
 //! # A divergence of your own
 //! Implement [`Divergence`]: a value and a split derivative are enough for
 //! reverse mode. With [`Divergence::slope`] it joins forward, adjoint and
-//! implicit mode. Then let the checker try it:
+//! implicit mode, and with [`Divergence::fused`] it runs on fused loops
+//! (`examples/custom_divergence.rs` has all of it). Then let the checker try it:
 //!
 //! ```
 //! use altbi::{Divergence, Precision, Problem, Split, L1};
@@ -40,6 +44,8 @@
 //! ```
 
 mod beta;
+mod fused;
+mod smoothed;
 
 use std::fmt::{self, Debug};
 use std::str::FromStr;
@@ -48,6 +54,8 @@ use std::sync::Arc;
 use burn::tensor::Tensor;
 
 pub use beta::Beta;
+pub use fused::{EntryParts, Fused, PerEntry};
+pub use smoothed::SmoothedKl;
 
 use crate::error::{Error, Result};
 use crate::numerics::Precision;
@@ -110,9 +118,9 @@ pub trait Divergence: Debug + Send + Sync {
         None
     }
 
-    /// The β-divergence that this is, for the [fused engine](mod@crate::engine).
+    /// The same in plain numbers, for the [fused engine](mod@crate::engine).
     /// `None`: runs with it are computed on tensors.
-    fn fused(&self) -> Option<Beta> {
+    fn fused(&self) -> Option<Fused> {
         None
     }
 
@@ -151,7 +159,7 @@ impl<D: Divergence + ?Sized> Divergence for Arc<D> {
     fn majoriser_powers(&self) -> Option<MajoriserPowers> {
         (**self).majoriser_powers()
     }
-    fn fused(&self) -> Option<Beta> {
+    fn fused(&self) -> Option<Fused> {
         (**self).fused()
     }
     fn derivative_cost(&self) -> f64 {
@@ -205,6 +213,63 @@ impl fmt::Display for Beta {
     }
 }
 
+/// The divergence of an outer error: a β-divergence, or one that is smoothed.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Outer {
+    /// A β-divergence.
+    Beta(Beta),
+    /// KL of smoothed numbers.
+    SmoothedKl(SmoothedKl),
+}
+
+impl Outer {
+    /// The divergence itself.
+    pub fn divergence(self) -> Arc<dyn Divergence> {
+        match self {
+            Self::Beta(beta) => Arc::new(beta),
+            Self::SmoothedKl(smoothed) => Arc::new(smoothed),
+        }
+    }
+}
+
+impl FromStr for Outer {
+    type Err = Error;
+
+    /// # Errors
+    /// As those of [`Beta`]; [`Error::Setting`] for a c that is not a positive number.
+    fn from_str(name: &str) -> Result<Self> {
+        if name == "smoothed-kl" {
+            return Ok(Self::SmoothedKl(SmoothedKl::HALF));
+        }
+        let Some(by) = name.strip_prefix("smoothed-kl:") else {
+            return name.parse().map(Self::Beta).map_err(|error| match error {
+                Error::UnknownName { name, .. } => Error::UnknownName {
+                    kind: "outer divergence",
+                    name,
+                    known: "kl, frobenius, is, beta:<number>, smoothed-kl, smoothed-kl:<number>",
+                },
+                error => error,
+            });
+        };
+        let by = by.parse().unwrap_or(f64::NAN);
+        if by > 0.0 && by < f64::INFINITY {
+            Ok(Self::SmoothedKl(SmoothedKl(by)))
+        } else {
+            Err(Error::Setting {
+                setting: "c of smoothed-kl:<c>",
+                value: by,
+                range: "a positive number",
+            })
+        }
+    }
+}
+
+impl fmt::Display for Outer {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.pad(&self.divergence().name())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -231,5 +296,24 @@ mod tests {
             "KL1".parse::<Beta>(),
             Err(Error::UnknownName { .. })
         ));
+    }
+
+    #[test]
+    fn outer_divergences_have_names() {
+        for (name, outer) in [
+            ("frobenius", Outer::Beta(Beta::FROBENIUS)),
+            ("smoothed-kl:0.25", Outer::SmoothedKl(SmoothedKl(0.25))),
+        ] {
+            assert_eq!(name.parse::<Outer>().unwrap(), outer);
+            assert_eq!(outer.to_string(), name);
+        }
+        let half = "smoothed-kl".parse::<Outer>().unwrap();
+        assert_eq!(half, Outer::SmoothedKl(SmoothedKl::HALF));
+        for wrong in ["smoothed-kl:", "smoothed-kl:-1", "smoothed-kl:inf"] {
+            let found = wrong.parse::<Outer>();
+            assert!(matches!(found, Err(Error::Setting { .. })), "{wrong}");
+        }
+        let unknown = "smoothed".parse::<Outer>();
+        assert!(matches!(unknown, Err(Error::UnknownName { .. })));
     }
 }

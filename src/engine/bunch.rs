@@ -65,7 +65,8 @@ impl<'a> FusedBunch<'a> {
             Plan::of(rule).map_err(unsupported)?,
             Plan::of(&of_h).map_err(unsupported)?,
         ];
-        if !criterion.is_divergence() {
+        let known = criterion.is_divergence() && criterion.own_divergence().is_none();
+        if !known || problem.second().is_some() {
             return Err(unsupported(format!("criterion '{}'", criterion.name())));
         }
         let over = criterion.entries();

@@ -34,9 +34,8 @@ pub(crate) struct Plan {
 impl Plan {
     /// The plan of a rule, or the part that cannot be fused.
     pub(crate) fn of(rule: &Rule) -> Result<Self, String> {
-        let divergence = rule.divergence.fused();
-        let divergence =
-            divergence.ok_or_else(|| format!("divergence '{}'", rule.divergence.name()))?;
+        let beta = rule.divergence.fused().and_then(|of| of.plain_beta());
+        let beta = beta.ok_or_else(|| format!("divergence '{}'", rule.divergence.name()))?;
         if rule.tuned().count() > 1 {
             return Err("several tuned penalties".into());
         }
@@ -53,7 +52,7 @@ impl Plan {
             })
         });
         Ok(Self {
-            divergence,
+            divergence: Beta(beta),
             terms: terms.collect::<Result<_, String>>()?,
             exponent: rule.exponent,
         })

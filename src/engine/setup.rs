@@ -100,7 +100,9 @@ impl Setup {
             && self.of_h.terms.is_empty()
             && (!self.tuned || self.mode == Mode::Reverse)
             && (papers_lambda || self.of_w.tuned().next().is_none())
-            && self.criterion.is_divergence();
+            && self.criterion.is_divergence()
+            && self.criterion.own_divergence().is_none()
+            && problem.second().is_none();
         if !known {
             return None;
         }

@@ -7,7 +7,6 @@ use ndarray::Array2;
 
 use super::{Engine, Errors};
 use crate::bunch::{Bunch, Data, HostPair, Pair, Span};
-use crate::criterion::{Criterion, Entries};
 use crate::error::Result;
 use crate::factors::{Factors, Side};
 use crate::hypergradient::Mode;
@@ -69,7 +68,7 @@ impl Taped {
         let bunch = &self.bunch;
         let divergences = to_host(&bunch.data.divergences(&bunch.of_w, Side::W, pair));
         let divergence = divergences.iter().sum();
-        let outer_error = if counts_training(bunch.criterion.as_ref()) {
+        let outer_error = if bunch.criterion.is_training_divergence() {
             divergence
         } else {
             bunch.outer_error(pair)
@@ -128,7 +127,7 @@ impl Taped {
         let outer_error = host.outer_error(&end);
         let divergence = if !self.divergence {
             f64::NAN
-        } else if counts_training(self.bunch.criterion.as_ref()) {
+        } else if self.bunch.criterion.is_training_divergence() {
             outer_error
         } else {
             host.divergence(&end)
@@ -171,7 +170,7 @@ impl Taped {
 
 impl Engine for Taped {
     fn leave_divergence_out(&mut self) {
-        self.divergence = counts_training(self.bunch.criterion.as_ref());
+        self.divergence = self.bunch.criterion.is_training_divergence();
     }
 
     fn data(&self) -> Option<&Data> {
@@ -297,9 +296,4 @@ const STRIP: usize = 16;
 
 fn host(tensor: &Tensor<2>) -> Array2<f64> {
     tensor.to_matrix().expect("a tensor fills its shape")
-}
-
-/// Whether E is D.
-fn counts_training(criterion: &dyn Criterion) -> bool {
-    criterion.is_divergence() && criterion.entries() == Entries::Training
 }

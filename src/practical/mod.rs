@@ -1,6 +1,7 @@
-//! The preset `practical`: weights that hold on entries the updates never saw.
+//! The preset `practical`: weights that hold on what the updates never saw.
 //!
-//! On the training error the best penalty is none, so λ is tuned on held-out entries; and
+//! On the training error the best penalty is none, so λ is tuned on what is held out: entries,
+//! or a part of the counts ([`OuterError`]); and
 //! since a penalty does not always help, what it gives is only taken where it beats plain
 //! updates stopped in time:
 //!
@@ -23,7 +24,7 @@
 //! });
 //! let problem = Problem::new(&x, Precision::F64)?;
 //! let terms = [(Side::W, PenaltyTerm::tuned(Smooth)), (Side::H, PenaltyTerm::tuned(L1))];
-//! let result = Practical::new(2, Beta::KL, terms).run(&problem, 0.1, 0)?;
+//! let result = Practical::new(2, Beta::KL, terms).run(&problem, 0)?;
 //! assert_eq!(result.candidates.len(), 3);
 //! println!("{} wins", result.candidates[result.chosen].stage);
 //! # assert!(result.candidates.iter().all(|c| c.stage != Stage::Refit));
@@ -40,7 +41,7 @@ use ndarray::Array2;
 use serde::{Deserialize, Serialize};
 
 use crate::config::AltBiConfig;
-use crate::criterion::{HeldOut, Training};
+use crate::criterion::{OuterError, Training};
 use crate::divergence::Divergence;
 use crate::error::Result;
 use crate::factors::{Factors, GivenFactors, Side};
@@ -51,8 +52,6 @@ use crate::solver::{Checkpoint, Observer, Outcome, Record, Signal, Solver, State
 use self::patient::patient;
 pub use self::settings::settings;
 
-/// The share of the entries that is held out, unless another is asked for.
-pub const HELD_OUT: f64 = 0.1;
 /// Updates of the plain start of "solved again".
 pub(crate) const WARM_START: usize = 100;
 /// Updates that a solve without tuning may take.
@@ -127,6 +126,7 @@ pub struct Practical {
     given: GivenFactors,
     given_lambda: Option<Array2<f64>>,
     refit: usize,
+    outer: OuterError,
 }
 
 impl Practical {
@@ -145,6 +145,7 @@ impl Practical {
             given: GivenFactors::default(),
             given_lambda: None,
             refit: REFIT,
+            outer: OuterError::default(),
         }
     }
 
@@ -178,12 +179,21 @@ impl Practical {
         self
     }
 
-    /// Runs all stages, holding out a fraction of the entries.
+    /// Tunes λ and chooses among the candidates by this outer error; without it, by the one
+    /// that suits the data.
+    #[must_use]
+    pub fn with_outer_error(mut self, outer: impl Into<OuterError>) -> Self {
+        self.outer = outer.into();
+        self
+    }
+
+    /// Runs all stages; the seed chooses what the updates do not see.
     ///
     /// # Errors
-    /// As [`Problem::speckled`] and [`Solver::run`].
-    pub fn run(&self, problem: &Problem, fraction: f64, seed: u64) -> Result<PracticalOutcome> {
-        let split = problem.speckled(fraction, seed)?;
+    /// As [`OuterError::split`] and [`Solver::run`].
+    pub fn run(&self, problem: &Problem, seed: u64) -> Result<PracticalOutcome> {
+        let outer = self.outer.for_data(problem, self.divergence.as_ref());
+        let split = outer.split(problem, seed)?;
         let result = self.watched(&split, problem, None, &mut |_| Vec::new())?;
         Ok(result.expect("nobody interrupts"))
     }
@@ -201,12 +211,13 @@ impl Practical {
         checkpoint: Option<&Checkpoint>,
         observers: &mut dyn FnMut(Stage) -> Vec<Box<dyn Observer>>,
     ) -> Result<std::result::Result<PracticalOutcome, Box<Outcome>>> {
+        let outer = self.outer.for_data(full, self.divergence.as_ref());
         let solver = |config: AltBiConfig, stage: Stage| {
             let mut solver =
                 Solver::penalizing(config, self.divergence.clone(), self.terms.clone())
                     .with_factors(self.given.clone());
             if stage != Stage::Refit {
-                solver = solver.with_criterion(HeldOut);
+                solver = solver.with_shared_criterion(outer.criterion());
             }
             solver
         };
@@ -234,7 +245,7 @@ impl Practical {
         // Without penalties: the fused engine can do that.
         let plain = Solver::new(self.plain(), self.divergence.clone(), NoPenalty)
             .with_factors(self.given.clone())
-            .with_criterion(HeldOut);
+            .with_shared_criterion(outer.criterion());
         let Some(plain) = patient(watch(plain, Stage::Plain), split)? else {
             return interrupted(tuned);
         };

@@ -3,6 +3,7 @@
 mod checks;
 mod observed;
 mod speckle;
+mod thinning;
 mod to_matrix;
 mod weights;
 
@@ -46,6 +47,8 @@ pub struct Problem {
     x: Arc<Array2<f64>>,
     mask: Option<Arc<Weights>>,
     held_out: Option<Arc<Weights>>,
+    /// What a held-out error compares with, where that is not X.
+    second: Option<Arc<Array2<f64>>>,
     precision: Precision,
     device: Device,
     tensors: Arc<Tensors>,
@@ -204,6 +207,7 @@ impl Problem {
             x: Arc::new(x),
             mask: mask.map(Arc::new),
             held_out: held_out.map(Arc::new),
+            second: None,
             precision,
             device: Device::default(),
             tensors: Arc::default(),
@@ -216,17 +220,19 @@ impl Problem {
     /// [`Error::OutsideDomain`] with the first such entry.
     pub fn check_domain(&self, divergence: &dyn Divergence) -> Result<()> {
         let needed = needed(self.mask.as_deref(), self.held_out.as_deref());
-        let outside = first_entry(&self.x, |index, x| needed(index) && !divergence.accepts(x));
-        let Some((row, column)) = outside else {
-            return Ok(());
-        };
-        Err(Error::OutsideDomain {
-            divergence: divergence.name(),
-            condition: divergence.condition(),
-            row,
-            column,
-            value: self.x[[row, column]],
-        })
+        for matrix in [Some(self.x()), self.second()].into_iter().flatten() {
+            let outside = |index, x: f64| needed(index) && !divergence.accepts(x);
+            if let Some((row, column)) = first_entry(matrix, outside) {
+                return Err(Error::OutsideDomain {
+                    divergence: divergence.name(),
+                    condition: divergence.condition(),
+                    row,
+                    column,
+                    value: matrix[[row, column]],
+                });
+            }
+        }
+        Ok(())
     }
 
     /// (n, m).
@@ -249,6 +255,12 @@ impl Problem {
         self.held_out.as_deref()
     }
 
+    /// What a held-out error compares with, where that is not X: the other part of
+    /// [thinned](Self::thinned) counts.
+    pub fn second(&self) -> Option<&Array2<f64>> {
+        self.second.as_deref()
+    }
+
     /// Where its tensors live.
     pub fn device(&self) -> &Device {
         &self.device
@@ -267,6 +279,7 @@ impl Problem {
         Ok(Self {
             mask: mask.map(Arc::new),
             held_out: held_out.map(Arc::new),
+            second: None,
             tensors: Arc::default(),
             ..self.clone()
         })
@@ -286,13 +299,17 @@ impl Problem {
     /// # Errors
     /// As [`masked`](Self::masked).
     pub(crate) fn selected(&self, rows: &[usize], columns: &[usize]) -> Result<Self> {
-        let x = Array2::from_shape_fn((rows.len(), columns.len()), |(i, j)| {
-            self.x[[rows[i], columns[j]]]
-        });
+        let part = |matrix: &Array2<f64>| {
+            Array2::from_shape_fn((rows.len(), columns.len()), |(i, j)| {
+                matrix[[rows[i], columns[j]]]
+            })
+        };
         let select = |weights: &Weights| weights.selected(rows, columns);
         let mask = self.mask().map(select);
         let held_out = self.held_out_weights().map(select);
-        let problem = Self::checked(x, mask, held_out, self.precision, false)?;
+        let x = part(&self.x);
+        let mut problem = Self::checked(x, mask, held_out, self.precision, false)?;
+        problem.second = self.second().map(part).map(Arc::new);
         Ok(problem.on(self.device.clone()))
     }
 
@@ -335,6 +352,7 @@ impl Problem {
             x: tensor(self.x.view()),
             mask: self.mask().map(of_weights),
             held_out: self.held_out_weights().map(of_weights),
+            second: self.second().map(|second| tensor(second.view())),
         }
     }
 

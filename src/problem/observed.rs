@@ -16,6 +16,8 @@ pub struct Observed {
     pub mask: Option<Tensor<2>>,
     /// M': weights of the entries in a held-out outer error.
     pub held_out: Option<Tensor<2>>,
+    /// Z: what a held-out outer error compares with, where that is not X.
+    pub second: Option<Tensor<2>>,
 }
 
 impl Observed {
@@ -24,7 +26,13 @@ impl Observed {
             x: f(&self.x),
             mask: self.mask.as_ref().map(&f),
             held_out: self.held_out.as_ref().map(&f),
+            second: self.second.as_ref().map(&f),
         }
+    }
+
+    /// What a held-out outer error compares with.
+    pub(crate) fn unseen(&self) -> &Tensor<2> {
+        self.second.as_ref().unwrap_or(&self.x)
     }
 
     /// Entries times their weights.

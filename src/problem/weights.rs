@@ -78,12 +78,14 @@ impl Weights {
         }
     }
 
-    /// Where they are above zero, row by row.
-    pub fn places(&self) -> Vec<(usize, usize)> {
-        let (_, columns) = self.dim();
-        let weights = self.iter().enumerate().filter(|(_, weight)| *weight > 0.0);
-        let places = weights.map(|(index, _)| (index / columns, index % columns));
-        places.collect()
+    /// Row and column of the weights that pass a test, row by row.
+    pub fn places<'a>(
+        &'a self,
+        test: impl Fn(f64) -> bool + 'a,
+    ) -> impl Iterator<Item = (usize, usize)> + 'a {
+        let (rows, columns) = self.dim();
+        let all = (0..rows).flat_map(move |row| (0..columns).map(move |column| (row, column)));
+        all.filter(move |index| test(self[*index]))
     }
 
     /// As an ordinary matrix.
@@ -116,7 +118,8 @@ mod tests {
             (binary.sum(), binary[(0, 0)], binary[(1, 0)]),
             (3.0, 0.0, 1.0)
         );
-        assert_eq!(binary.places(), [(0, 1), (1, 0), (1, 1)]);
+        let places: Vec<_> = binary.places(|weight| weight > 0.0).collect();
+        assert_eq!(places, [(0, 1), (1, 0), (1, 1)]);
         assert_eq!(binary.to_array(), plain);
         let real = array![[0.0, 1.0], [0.5, 1.0]];
         let weights = Weights::from(real.clone());

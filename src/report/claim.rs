@@ -144,12 +144,13 @@ impl RunFolder {
 }
 
 /// What altbi writes into a run folder.
-const OWN: [&str; 11] = [
+const OWN: [&str; 12] = [
     "W.npy",
     "H.npy",
     "W.csv",
     "H.csv",
     "held_out.npy",
+    "thinned.npy",
     "history.csv",
     "summary.json",
     "config.toml",

@@ -7,6 +7,7 @@
 //! | `lambda_h.npy`, `lambda_2.npy`, … | λ of H, of a second penalty; each with its `_start` |
 //! | `W.csv`, `H.csv` | the factors with the data's labels, on request |
 //! | `held_out.npy` | the weights of held-out entries, 0 elsewhere |
+//! | `thinned.npy` | the counts that the updates did not see, where counts were thinned |
 //! | `history.csv` | one row per iteration, the start included |
 //! | `summary.json` | the run in a dozen numbers |
 //! | `config.toml` | every setting; `altbi fit --config` repeats the run |

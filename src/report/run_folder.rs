@@ -106,14 +106,14 @@ impl RunFolder {
         outcome: &Outcome,
         summary: &Summary<Settings>,
         tables: Option<&Labels>,
-        held_out: Option<&Array2<f64>>,
+        held_out: Option<(&str, &Array2<f64>)>,
     ) -> Result<()> {
         for (name, matrix) in [("W.npy", &outcome.w), ("H.npy", &outcome.h)] {
             write_npy(&self.path.join(name), matrix)?;
         }
         self.write_weights(outcome)?;
-        if let Some(weights) = held_out {
-            write_npy(&self.path.join("held_out.npy"), weights)?;
+        if let Some((name, matrix)) = held_out {
+            write_npy(&self.path.join(name), matrix)?;
         }
         if let Some(labels) = tables {
             let components: Vec<String> = (1..=outcome.w.ncols())

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::PenaltyRecord;
+use crate::criterion::{Entries, OuterError};
 use crate::data::Reading;
 use crate::metrics::Recovery;
 use crate::practical::Candidate;
@@ -39,6 +40,12 @@ pub struct Summary<Settings> {
     /// How much was held out, where something was.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub held_out: Option<HeldOutShare>,
+    /// What E is: the unseen part, and its divergence where that is another.
+    #[serde(default)]
+    pub outer: String,
+    /// Why, where the data decided.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub outer_reason: Option<String>,
     /// D(X, WH).
     pub divergence: f64,
     /// D plus the weighted penalty.
@@ -98,7 +105,7 @@ impl HeldOutShare {
     pub fn of(problem: &Problem) -> Option<Self> {
         Some(Self {
             held_out_weight: problem.held_out_weights()?.sum(),
-            training_weight: problem.mask()?.sum(),
+            training_weight: Entries::Training.weight(problem),
         })
     }
 }
@@ -124,6 +131,8 @@ impl<Settings> Summary<Settings> {
             outer_error: outcome.outer_error,
             penalties: PenaltyRecord::all_of(outcome),
             held_out,
+            outer: String::new(),
+            outer_reason: None,
             divergence: outcome.divergence,
             objective: outcome.objective,
             relative_error: outcome.relative_error,
@@ -139,6 +148,14 @@ impl<Settings> Summary<Settings> {
             seconds: outcome.seconds,
             version: env!("CARGO_PKG_VERSION").into(),
         }
+    }
+
+    /// Notes what E is, and why.
+    #[must_use]
+    pub fn with_outer(mut self, outer: OuterError, reason: Option<String>) -> Self {
+        self.outer = outer.to_string();
+        self.outer_reason = reason;
+        self
     }
 
     /// With the candidates of the preset `practical`.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use ndarray::ArrayView2;
+use ndarray::{Array2, ArrayView2};
 use pulp::Arch;
 use rayon::prelude::*;
 
@@ -13,9 +13,10 @@ use super::pass::{Blocks, Pass, Weighting, What};
 use super::quadratic::Quadratic;
 use super::{At, Bars, DataTerm, Moves, Needs, PartsOf, SharedTerm};
 use crate::criterion::Entries;
-use crate::divergence::Beta;
+use crate::divergence::Fused;
 use crate::engine::{
-    Aligned, Entry, Frobenius, General, ItakuraSaito, KullbackLeibler, MOST_LANES, Real, lanes_here,
+    Aligned, Entry, Frobenius, General, ItakuraSaito, KullbackLeibler, MOST_LANES, PlugIn, Real,
+    lanes_here,
 };
 use crate::factors::Side;
 use crate::numerics::Precision;
@@ -28,11 +29,24 @@ const WHOLE: usize = WIDE * MOST_LANES;
 /// The most rows in one task.
 const ROWS: usize = 64;
 
-/// The fused data term of a problem under a β-divergence.
-pub(crate) fn dense(problem: &Problem, beta: Beta, floor: f64) -> SharedTerm {
+/// What a data term is made for, beside the problem.
+#[derive(Debug)]
+pub(crate) struct Asked {
+    /// D at an entry.
+    pub(crate) divergence: Fused,
+    /// E at an entry, where that is another divergence.
+    pub(crate) outer: Option<Fused>,
+    /// The entries that E counts.
+    pub(crate) over: Entries,
+    /// The smallest y.
+    pub(crate) floor: f64,
+}
+
+/// The fused data term of a problem.
+pub(crate) fn dense(problem: &Problem, asked: Asked) -> SharedTerm {
     match problem.precision() {
-        Precision::F64 => Arc::new(Dense::<f64>::new(problem, beta, floor)),
-        Precision::F32 => Arc::new(Dense::<f32>::new(problem, beta, floor)),
+        Precision::F64 => Arc::new(Dense::<f64>::new(problem, asked)),
+        Precision::F32 => Arc::new(Dense::<f32>::new(problem, asked)),
     }
 }
 
@@ -46,17 +60,36 @@ pub(super) struct OneSide<T> {
     length: usize,
 }
 
+/// A matrix and its weights as the passes of both sides read them.
 #[derive(Debug)]
-struct Dense<T> {
+struct Sides<T> {
     of_w: OneSide<T>,
     of_h: OneSide<T>,
     weighting: Weighting,
+}
+
+/// What E is.
+#[derive(Debug)]
+enum OuterError<T> {
+    /// D.
+    Divergence,
+    /// Another divergence, over the same entries.
+    OfTraining(Fused),
+    /// Over entries that are listed.
+    HeldOut(HeldOutEntries),
+    /// Over another matrix.
+    OfMatrix(Fused, Sides<T>),
+}
+
+#[derive(Debug)]
+struct Dense<T> {
+    x: Sides<T>,
     /// Entries that are not fitted, where they are few and ∇⁺ is 1.
     gaps: Option<Gaps>,
-    held_out: Option<HeldOutEntries>,
     /// Where entries of WH are not needed at all.
     quadratic: Option<Quadratic>,
-    beta: f64,
+    divergence: Fused,
+    outer: OuterError<T>,
     floor: f64,
 }
 
@@ -65,9 +98,8 @@ fn rows_per_block<T: Real>() -> usize {
     WIDE * lanes_here::<T>()
 }
 
-impl<T: Real> Dense<T> {
-    fn new(problem: &Problem, Beta(beta): Beta, floor: f64) -> Self {
-        let (x, mask) = (problem.x(), problem.mask());
+impl<T: Real> Sides<T> {
+    fn new(x: &Array2<f64>, mask: Option<&Weights>) -> Self {
         let weighting = match mask {
             None => Weighting::None,
             Some(Weights::Binary(_)) => Weighting::Sign,
@@ -83,23 +115,15 @@ impl<T: Real> Dense<T> {
             (Weighting::Sign, Some(mask)) if mask[(i, j)] == 0.0 => masked,
             _ => x[[i, j]],
         };
-        let [n, m] = problem.shape();
+        let (n, m) = x.dim();
         let array = match mask {
             Some(Weights::Real(weights)) => Some(weights),
             _ => None,
         };
-        let held_out = problem.held_out_weights();
         Self {
             of_w: OneSide::new([n, m], &stored, array.map(|array| array.view())),
             of_h: OneSide::new([m, n], &|j, i| stored(i, j), array.map(|array| array.t())),
             weighting,
-            gaps: mask
-                .filter(|_| beta == 1.0 && weighting == Weighting::Sign)
-                .and_then(Gaps::of),
-            held_out: held_out.map(|weights| HeldOutEntries::new(x, weights, beta, floor)),
-            quadratic: (beta == 2.0 && weighting == Weighting::None).then(|| Quadratic::new(x)),
-            beta,
-            floor,
         }
     }
 
@@ -109,8 +133,48 @@ impl<T: Real> Dense<T> {
             Side::H => &self.of_h,
         }
     }
+}
 
-    /// A pass over all rows of a side, on all cores.
+impl<T: Real> Dense<T> {
+    fn new(problem: &Problem, asked: Asked) -> Self {
+        let Asked {
+            divergence,
+            outer,
+            over,
+            floor,
+        } = asked;
+        let (x, mask) = (problem.x(), problem.mask());
+        let of_outer = outer.clone().unwrap_or_else(|| divergence.clone());
+        let outer = match (over, problem.second()) {
+            (Entries::Training, _) => outer.map_or(OuterError::Divergence, OuterError::OfTraining),
+            (Entries::HeldOut, None) => {
+                OuterError::HeldOut(HeldOutEntries::new(problem, of_outer, floor))
+            }
+            (Entries::HeldOut, Some(second)) => {
+                let sides = Sides::new(second, problem.held_out_weights());
+                OuterError::OfMatrix(of_outer, sides)
+            }
+        };
+        let x_sides = Sides::new(x, mask);
+        let (beta, weighting) = (divergence.plain_beta(), x_sides.weighting);
+        Self {
+            x: x_sides,
+            gaps: mask
+                .filter(|_| beta == Some(1.0) && weighting == Weighting::Sign)
+                .and_then(Gaps::of),
+            quadratic: (beta == Some(2.0) && weighting == Weighting::None)
+                .then(|| Quadratic::new(x)),
+            divergence,
+            outer,
+            floor,
+        }
+    }
+
+    fn side(&self, side: Side) -> &OneSide<T> {
+        self.x.side(side)
+    }
+
+    /// A pass of the updates over all rows of a side.
     fn pass(
         &self,
         what: What,
@@ -119,18 +183,86 @@ impl<T: Real> Dense<T> {
         out: &mut [f64],
         second: &mut [f64],
     ) {
-        match self.beta {
-            2.0 => self.pass_with(Frobenius, what, side, job, out, second),
-            1.0 => self.pass_with(KullbackLeibler, what, side, job, out, second),
-            0.0 => self.pass_with(ItakuraSaito, what, side, job, out, second),
-            beta => self.pass_with(General::new(beta), what, side, job, out, second),
+        let weighting = match (what, &self.gaps) {
+            (What::Errors, _) | (_, None) => self.x.weighting,
+            // Sums of ∇⁻ are those over all, and those of ∇⁺ are made by `Gaps`.
+            (_, Some(_)) => Weighting::None,
+        };
+        let pass = Walk {
+            what,
+            divergence: &self.divergence,
+            weighting,
+            floor: self.floor,
+        };
+        pass.over(side, job, out, second);
+    }
+
+    /// The divergence and the matrix of E, where it is a sum over a whole matrix.
+    fn outer_matrix(&self) -> (&Fused, &Sides<T>) {
+        match &self.outer {
+            OuterError::Divergence | OuterError::HeldOut(_) => (&self.divergence, &self.x),
+            OuterError::OfTraining(divergence) => (divergence, &self.x),
+            OuterError::OfMatrix(divergence, sides) => (divergence, sides),
         }
     }
 
-    fn pass_with<D: Entry>(
+    /// A pass of E over all rows of a side.
+    fn outer_pass(&self, what: What, side: Side, job: &Job<'_>, out: &mut [f64]) {
+        let (divergence, sides) = self.outer_matrix();
+        let pass = Walk {
+            what,
+            divergence,
+            weighting: sides.weighting,
+            floor: self.floor,
+        };
+        pass.over(sides.side(side), job, out, &mut []);
+    }
+
+    /// Whether P is the same for all rows.
+    fn is_constant(&self) -> bool {
+        self.divergence.positive_is_one()
+            && self.x.weighting == Weighting::None
+            && self.gaps.is_none()
+    }
+
+    /// Lines of a side's rows without the entries that are not fitted.
+    fn gaps(&self, side: Side) -> Option<&Lists> {
+        self.gaps.as_ref().map(|gaps| match side {
+            Side::W => &gaps.rows,
+            Side::H => &gaps.columns,
+        })
+    }
+}
+
+/// A pass on all cores.
+struct Walk<'a> {
+    what: What,
+    divergence: &'a Fused,
+    weighting: Weighting,
+    floor: f64,
+}
+
+impl Walk<'_> {
+    /// Over all rows of a side.
+    fn over<T: Real>(&self, side: &OneSide<T>, job: &Job<'_>, out: &mut [f64], second: &mut [f64]) {
+        let (beta, shift) = match self.divergence {
+            Fused::Beta { beta, shift } => (*beta, *shift),
+            Fused::PerEntry(functions) => {
+                return self.with(PlugIn(functions.as_ref()), 0.0, side, job, out, second);
+            }
+        };
+        match beta {
+            2.0 => self.with(Frobenius, shift, side, job, out, second),
+            1.0 => self.with(KullbackLeibler, shift, side, job, out, second),
+            0.0 => self.with(ItakuraSaito, shift, side, job, out, second),
+            beta => self.with(General::new(beta), shift, side, job, out, second),
+        }
+    }
+
+    fn with<T: Real, D: Entry>(
         &self,
         divergence: D,
-        what: What,
+        shift: f64,
         side: &OneSide<T>,
         job: &Job<'_>,
         out: &mut [f64],
@@ -140,13 +272,6 @@ impl<T: Real> Dense<T> {
         let other = T::rounded(job.other);
         let other_bars = job.other_bars.map(T::rounded);
         let rows = share(side.rows, side.columns * rank);
-        let weighting = match (what, &self.gaps) {
-            (What::Errors | What::ErrorsOfFactor | What::ErrorsOfOther, _) | (_, None) => {
-                self.weighting
-            }
-            // Sums of ∇⁻ are those over all, and those of ∇⁺ are made by `Gaps`.
-            (_, Some(_)) => Weighting::None,
-        };
         let lanes = rows_per_block::<T>();
         let width = out.len() / side.rows;
         let cut = |values: &'_ [f64], first: usize, count: usize| {
@@ -156,11 +281,12 @@ impl<T: Real> Dense<T> {
         let run = |task: usize, out: &mut [f64], second: &mut [f64]| {
             let (first, count) = (task * rows, out.len() / width);
             Arch::new().dispatch(Pass {
-                what,
+                what: self.what,
                 divergence,
-                blocks: side.blocks(weighting),
+                blocks: side.blocks(self.weighting),
                 first: first / lanes,
                 floor: T::from_f64(self.floor),
+                shift: T::from_f64(shift),
                 own: &job.own[first * rank..(first + count) * rank],
                 other: &other,
                 own_bars: job.own_bars.map(|bars| &bars[cut(bars, first, count)]),
@@ -184,19 +310,6 @@ impl<T: Real> Dense<T> {
                 .enumerate()
                 .for_each(|(task, (out, second))| run(task, out, second));
         }
-    }
-
-    /// Whether P is the same for all rows.
-    fn is_constant(&self) -> bool {
-        self.beta == 1.0 && self.weighting == Weighting::None && self.gaps.is_none()
-    }
-
-    /// Lines of a side's rows without the entries that are not fitted.
-    fn gaps(&self, side: Side) -> Option<&Lists<usize>> {
-        self.gaps.as_ref().map(|gaps| match side {
-            Side::W => &gaps.rows,
-            Side::H => &gaps.columns,
-        })
     }
 }
 
@@ -405,30 +518,39 @@ impl<T: Real> DataTerm for Dense<T> {
         }
     }
 
-    fn errors(&self, side: Side, over: Entries, at: At<'_>) -> Vec<f64> {
-        match over {
-            Entries::HeldOut => self.held_out().errors(side, at),
-            Entries::Training => {
-                let quadratic = self.quadratic.as_ref();
-                if let Some(errors) = quadratic.and_then(|q| q.errors(self.side(side), side, at)) {
-                    return errors;
-                }
-                let side = self.side(side);
-                let mut out = vec![0.0; side.rows];
+    fn divergences(&self, side: Side, at: At<'_>) -> Vec<f64> {
+        let quadratic = self.quadratic.as_ref();
+        if let Some(errors) = quadratic.and_then(|of| of.errors(self.side(side), side, at)) {
+            return errors;
+        }
+        let side = self.side(side);
+        let mut out = vec![0.0; side.rows];
+        let job = Job::new(at.factor, at.other, at.rank);
+        self.pass(What::Errors, side, &job, &mut out, &mut []);
+        out
+    }
+
+    fn outer_errors(&self, at: At<'_>) -> Vec<f64> {
+        match &self.outer {
+            OuterError::Divergence => self.divergences(Side::W, at),
+            OuterError::HeldOut(held_out) => held_out.errors(at),
+            OuterError::OfTraining(_) | OuterError::OfMatrix(..) => {
+                let mut out = vec![0.0; self.x.of_w.rows];
                 let job = Job::new(at.factor, at.other, at.rank);
-                self.pass(What::Errors, side, &job, &mut out, &mut []);
+                self.outer_pass(What::Errors, Side::W, &job, &mut out);
                 out
             }
         }
     }
 
-    fn errors_cotangent(&self, over: Entries, at: At<'_>, of: &[f64], needs: Needs) -> Bars {
-        if over == Entries::HeldOut {
-            return self.held_out().cotangent(at, of, needs);
-        }
-        if let Some(quadratic) = &self.quadratic {
-            let sides = [&self.of_w, &self.of_h];
-            return quadratic.errors_cotangent(sides, Side::W, at, of, needs);
+    fn outer_cotangent(&self, at: At<'_>, of: &[f64], needs: Needs) -> Bars {
+        match (&self.outer, &self.quadratic) {
+            (OuterError::HeldOut(held_out), _) => return held_out.cotangent(at, of, needs),
+            (OuterError::Divergence, Some(quadratic)) => {
+                let sides = [&self.x.of_w, &self.x.of_h];
+                return quadratic.errors_cotangent(sides, Side::W, at, of, needs);
+            }
+            _ => {}
         }
         let factor = || {
             let mut out = vec![0.0; at.factor.len()];
@@ -436,7 +558,7 @@ impl<T: Real> DataTerm for Dense<T> {
                 own_bars: [of, &[]],
                 ..Job::new(at.factor, at.other, at.rank)
             };
-            self.pass(What::ErrorsOfFactor, &self.of_w, &job, &mut out, &mut []);
+            self.outer_pass(What::ErrorsOfFactor, Side::W, &job, &mut out);
             out
         };
         let other = || {
@@ -445,19 +567,12 @@ impl<T: Real> DataTerm for Dense<T> {
                 other_bars: [of, &[]],
                 ..Job::new(at.other, at.factor, at.rank)
             };
-            self.pass(What::ErrorsOfOther, &self.of_h, &job, &mut out, &mut []);
+            self.outer_pass(What::ErrorsOfOther, Side::H, &job, &mut out);
             out
         };
         Bars {
             factor: needs.factor.then(factor),
             other: needs.other.then(other),
         }
-    }
-}
-
-impl<T> Dense<T> {
-    fn held_out(&self) -> &HeldOutEntries {
-        let held_out = self.held_out.as_ref();
-        held_out.expect("a held-out error was checked to have entries")
     }
 }

@@ -1,43 +1,37 @@
 //! The errors on held-out entries: few, and listed one by one.
 
-use ndarray::Array2;
 use pulp::{Arch, Simd, WithSimd};
 use rayon::prelude::*;
 
 use super::lists::Lists;
 use super::{At, Bars, Needs};
-use crate::engine::{Entry, Frobenius, General, ItakuraSaito, KullbackLeibler, Lanes, Real};
-use crate::factors::Side;
-use crate::problem::Weights;
+use crate::divergence::{EntryParts, Fused};
+use crate::engine::{
+    Entry, Frobenius, General, ItakuraSaito, KullbackLeibler, Lanes, PlugIn, Real,
+};
+use crate::problem::{Problem, Weights};
 
 /// Rows in one task.
 const ROWS: usize = 512;
 
-/// One held-out entry as a row, or a column, sees it.
-#[derive(Debug, Clone, Copy)]
-struct Held {
-    /// The column, or row, it lies in.
-    place: usize,
-    x: f64,
-    weight: f64,
-}
-
 /// The held-out entries by rows and by columns.
 #[derive(Debug)]
 pub(super) struct HeldOutEntries {
-    rows: Lists<Held>,
-    columns: Lists<Held>,
-    beta: f64,
+    rows: Lists,
+    columns: Lists,
+    /// Knows their values and weights.
+    problem: Problem,
+    divergence: Fused,
     floor: f64,
 }
 
 /// The errors of some rows.
 struct Errors<'a, D> {
     divergence: D,
-    lists: &'a Lists<Held>,
+    held_out: &'a HeldOutEntries,
+    shift: f64,
     first: usize,
     at: At<'a>,
-    floor: f64,
     errors: &'a mut [f64],
 }
 
@@ -58,17 +52,22 @@ impl<D: Entry> WithSimd for Errors<'_, D> {
         for (row, error) in self.errors.iter_mut().enumerate() {
             let row = self.first + row;
             let own = &factor[row * rank..(row + 1) * rank];
-            for entries in self.lists.of(row).chunks(TOGETHER) {
+            let mut places = self.held_out.rows.of(row);
+            while places.len() > 0 {
                 // What is beyond the last entry has no weight.
                 let (mut x, mut y) = ([1.0; TOGETHER], [1.0; TOGETHER]);
                 let mut weights = [0.0; TOGETHER];
-                for (slot, held) in entries.iter().enumerate() {
-                    let there = &other[held.place * rank..(held.place + 1) * rank];
-                    x[slot] = held.x;
-                    y[slot] = HeldOutEntries::product(own, there).max(self.floor);
-                    weights[slot] = held.weight;
+                let mut count = 0;
+                for place in places.by_ref().take(TOGETHER) {
+                    let there = &other[place * rank..(place + 1) * rank];
+                    let product = HeldOutEntries::product(own, there);
+                    let (value, weight) = self.held_out.entry(row, place);
+                    x[count] = value + self.shift;
+                    y[count] = product.max(self.held_out.floor) + self.shift;
+                    weights[count] = weight;
+                    count += 1;
                 }
-                let count = entries.len().next_multiple_of(lanes);
+                let count = count.next_multiple_of(lanes);
                 let vectors = f64::vectors::<S>(&x[..count]).iter();
                 let vectors = vectors.zip(f64::vectors::<S>(&y[..count]));
                 let mut values = [0.0; TOGETHER];
@@ -87,21 +86,30 @@ impl<D: Entry> WithSimd for Errors<'_, D> {
 }
 
 impl HeldOutEntries {
-    pub(super) fn new(x: &Array2<f64>, weights: &Weights, beta: f64, floor: f64) -> Self {
-        let places = weights.places();
-        let held = || {
-            let entries = places.iter();
-            entries.map(|&(i, j)| (i, j, x[[i, j]], weights[(i, j)]))
-        };
-        let by_rows = held().map(|(i, place, x, weight)| (i, Held { place, x, weight }));
-        let by_columns = held().map(|(place, j, x, weight)| (j, Held { place, x, weight }));
-        let (n, m) = x.dim();
+    /// Those of a problem.
+    pub(super) fn new(problem: &Problem, divergence: Fused, floor: f64) -> Self {
+        let weights = problem.held_out_weights();
+        let weights = weights.expect("a held-out error was checked to have entries");
+        let places = || weights.places(|weight| weight > 0.0);
+        let [n, m] = problem.shape();
         Self {
-            rows: Lists::new(n, by_rows.collect(), |held| held.place),
-            columns: Lists::new(m, by_columns.collect(), |held| held.place),
-            beta,
+            rows: Lists::new(n, places),
+            columns: Lists::new(m, || places().map(|(i, j)| (j, i))),
+            problem: problem.clone(),
+            divergence,
             floor,
         }
+    }
+
+    /// x and the weight of an entry.
+    #[inline(always)]
+    fn entry(&self, row: usize, column: usize) -> (f64, f64) {
+        let weight = match self.problem.held_out_weights() {
+            Some(Weights::Real(weights)) => weights[[row, column]],
+            // It would not be listed.
+            _ => 1.0,
+        };
+        (self.problem.x()[[row, column]], weight)
     }
 
     /// y, unfloored.
@@ -121,59 +129,64 @@ impl HeldOutEntries {
 
     /// ∂d/∂y.
     fn slope(&self, x: f64, y: f64) -> f64 {
-        let beta = self.beta;
-        if beta == 2.0 {
-            y - x
-        } else if beta == 1.0 {
-            1.0 - x / y
-        } else if beta == 0.0 {
-            (y - x) / (y * y)
-        } else {
-            y.powf(beta - 2.0) * (y - x)
+        match &self.divergence {
+            Fused::PerEntry(functions) => {
+                let EntryParts { positive, negative } = functions.split(x, y);
+                positive - negative
+            }
+            Fused::Beta { beta, shift } => {
+                let (x, y) = (x + shift, y + shift);
+                match *beta {
+                    2.0 => y - x,
+                    1.0 => 1.0 - x / y,
+                    0.0 => (y - x) / (y * y),
+                    beta => y.powf(beta - 2.0) * (y - x),
+                }
+            }
         }
     }
 
-    /// The errors of one side's rows.
-    pub(super) fn errors(&self, side: Side, at: At<'_>) -> Vec<f64> {
-        match self.beta {
-            2.0 => self.errors_by(Frobenius, side, at),
-            1.0 => self.errors_by(KullbackLeibler, side, at),
-            0.0 => self.errors_by(ItakuraSaito, side, at),
-            beta => self.errors_by(General::new(beta), side, at),
+    /// The errors of W's rows.
+    pub(super) fn errors(&self, at: At<'_>) -> Vec<f64> {
+        match &self.divergence {
+            Fused::PerEntry(functions) => self.errors_by(PlugIn(functions.as_ref()), 0.0, at),
+            Fused::Beta { beta, shift } => match *beta {
+                2.0 => self.errors_by(Frobenius, *shift, at),
+                1.0 => self.errors_by(KullbackLeibler, *shift, at),
+                0.0 => self.errors_by(ItakuraSaito, *shift, at),
+                beta => self.errors_by(General::new(beta), *shift, at),
+            },
         }
     }
 
-    fn errors_by<D: Entry>(&self, divergence: D, side: Side, at: At<'_>) -> Vec<f64> {
-        let lists = match side {
-            Side::W => &self.rows,
-            Side::H => &self.columns,
-        };
+    fn errors_by<D: Entry>(&self, divergence: D, shift: f64, at: At<'_>) -> Vec<f64> {
         let mut errors = vec![0.0; at.factor.len() / at.rank];
         let tasks = errors.par_chunks_mut(ROWS).enumerate();
         tasks.for_each(|(task, errors)| {
             Arch::new().dispatch(Errors {
                 divergence,
-                lists,
+                held_out: self,
+                shift,
                 first: task * ROWS,
                 at,
-                floor: self.floor,
                 errors,
             });
         });
         errors
     }
 
+    /// The cotangents of W and Hᵀ, given those of the rows' errors.
     pub(super) fn cotangent(&self, at: At<'_>, of: &[f64], needs: Needs) -> Bars {
         let At {
             factor,
             other,
             rank,
         } = at;
-        // `bar(line, place)` is the cotangent of the row's error.
-        let along = |lists: &Lists<Held>,
+        // `index(line, place)` is the row and the column.
+        let along = |lists: &Lists,
                      own: &[f64],
                      other: &[f64],
-                     bar: &(dyn Fn(usize, usize) -> f64 + Sync)| {
+                     index: &(dyn Fn(usize, usize) -> (usize, usize) + Sync)| {
             let mut out = vec![0.0; own.len()];
             let rows = out
                 .par_chunks_exact_mut(rank)
@@ -181,14 +194,16 @@ impl HeldOutEntries {
             rows.with_min_len(ROWS)
                 .enumerate()
                 .for_each(|(line, (out, own))| {
-                    for held in lists.of(line) {
-                        let there = &other[held.place * rank..(held.place + 1) * rank];
+                    for place in lists.of(line) {
+                        let there = &other[place * rank..(place + 1) * rank];
                         let y = Self::product(own, there);
                         // Where the floor binds, y does not move.
                         if y < self.floor {
                             continue;
                         }
-                        let slope = held.weight * self.slope(held.x, y) * bar(line, held.place);
+                        let (row, column) = index(line, place);
+                        let (x, weight) = self.entry(row, column);
+                        let slope = weight * self.slope(x, y) * of[row];
                         for (sum, entry) in out.iter_mut().zip(there) {
                             *sum += slope * entry;
                         }
@@ -196,8 +211,8 @@ impl HeldOutEntries {
                 });
             out
         };
-        let of_row = |row: usize, _: usize| of[row];
-        let of_column = |_: usize, row: usize| of[row];
+        let of_row = |row: usize, column: usize| (row, column);
+        let of_column = |column: usize, row: usize| (row, column);
         Bars {
             factor: needs
                 .factor

@@ -8,32 +8,41 @@ use crate::problem::Weights;
 /// Rows in one task.
 const ROWS: usize = 512;
 
-/// Things in lines, one line after another.
+/// The places of entries in lines, one line after another. (Matrices have fewer than 2³²
+/// lines.)
 #[derive(Debug)]
-pub(super) struct Lists<T> {
+pub(super) struct Lists {
     starts: Vec<usize>,
-    entries: Vec<T>,
+    places: Vec<u32>,
 }
 
-impl<T> Lists<T> {
-    /// Of things with their lines; within a line by their place.
-    pub(super) fn new(lines: usize, mut all: Vec<(usize, T)>, place: impl Fn(&T) -> usize) -> Self {
-        all.sort_by_key(|(line, thing)| (*line, place(thing)));
+impl Lists {
+    /// Of entries (line, place) that come in any order of lines, and within each line in the
+    /// order of their places; they are asked for twice.
+    pub(super) fn new<I: Iterator<Item = (usize, usize)>>(
+        lines: usize,
+        entries: impl Fn() -> I,
+    ) -> Self {
         let mut starts = vec![0; lines + 1];
-        for (line, _) in &all {
+        for (line, _) in entries() {
             starts[line + 1] += 1;
         }
         for line in 0..lines {
             starts[line + 1] += starts[line];
         }
-        Self {
-            starts,
-            entries: all.into_iter().map(|(_, thing)| thing).collect(),
+        let mut places = vec![0; starts[lines]];
+        let mut next = starts.clone();
+        for (line, place) in entries() {
+            places[next[line]] = u32::try_from(place).expect("fewer than 2³² lines");
+            next[line] += 1;
         }
+        Self { starts, places }
     }
 
-    pub(super) fn of(&self, line: usize) -> &[T] {
-        &self.entries[self.starts[line]..self.starts[line + 1]]
+    /// The places in a line.
+    pub(super) fn of(&self, line: usize) -> impl ExactSizeIterator<Item = usize> + Clone + '_ {
+        let places = &self.places[self.starts[line]..self.starts[line + 1]];
+        places.iter().map(|place| *place as usize)
     }
 }
 
@@ -41,8 +50,8 @@ impl<T> Lists<T> {
 /// the others is the sum over all without them.
 #[derive(Debug)]
 pub(super) struct Gaps {
-    pub(super) rows: Lists<usize>,
-    pub(super) columns: Lists<usize>,
+    pub(super) rows: Lists,
+    pub(super) columns: Lists,
 }
 
 impl Gaps {
@@ -50,20 +59,16 @@ impl Gaps {
     /// entries missing, because then too many digits would cancel.
     pub(super) fn of(mask: &Weights) -> Option<Self> {
         let (n, m) = mask.dim();
-        let gaps = || {
-            let entries = mask.iter().enumerate().filter(|(_, weight)| *weight == 0.0);
-            entries.map(|(index, _)| (index / m, index % m))
-        };
-        let gaps_of = |lines, all| Lists::new(lines, all, |place: &usize| *place);
-        let rows = gaps_of(n, gaps().collect());
-        let columns = gaps_of(m, gaps().map(|(i, j)| (j, i)).collect());
+        let gaps = || mask.places(|weight| weight == 0.0);
+        let rows = Lists::new(n, gaps);
+        let columns = Lists::new(m, || gaps().map(|(i, j)| (j, i)));
         let few = (0..n).all(|i| 2 * rows.of(i).len() <= m)
             && (0..m).all(|j| 2 * columns.of(j).len() <= n);
         few.then_some(Self { rows, columns })
     }
 }
 
-impl Lists<usize> {
+impl Lists {
     /// Adds `Σ_j values_j` over all lines without the gaps to each row of `out`.
     ///
     /// # Shapes
@@ -86,7 +91,7 @@ impl Lists<usize> {
 /// The sums of some lines; a type of its own, so that they are compiled for the processor at
 /// hand.
 struct Complement<'a> {
-    lists: &'a Lists<usize>,
+    lists: &'a Lists,
     first: usize,
     sums: &'a [f64],
     values: &'a [f64],
@@ -108,7 +113,7 @@ impl WithSimd for Complement<'_> {
             let mut from = 0;
             while from < whole {
                 let mut gone = [0.0; SIDE];
-                for place in places {
+                for place in places.clone() {
                     let values = &self.values[place * rank + from..][..SIDE];
                     for k in 0..SIDE {
                         gone[k] += values[k];
@@ -121,7 +126,7 @@ impl WithSimd for Complement<'_> {
             }
             let rest = rank - whole;
             let mut gone = [0.0; SIDE];
-            for place in places {
+            for place in places.clone() {
                 let values = &self.values[place * rank + whole..][..rest];
                 for k in 0..rest {
                     gone[k] += values[k];

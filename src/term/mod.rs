@@ -4,7 +4,8 @@
 //! rightly tensor operations on Burn's tape. X is touched only by
 //!
 //! - the parts of an update, `N = (M ⊙ ∇⁻) Hᵀ` and `P = (M ⊙ ∇⁺) Hᵀ`, for either factor, and
-//! - the errors, `Σ_j M_ij d(x_ij, y_ij)`, over the entries that are fitted or held out,
+//! - the errors, `Σ_j M_ij d(x_ij, y_ij)`: D over the entries that are fitted, and E over
+//!   these, or over what the updates never see, by D's divergence or by another,
 //!
 //! and by their derivatives in both factors. A [`DataTerm`] computes these on plain numbers,
 //! and `tape` makes two operations of Burn's tape of them, so that reverse mode is Burn's
@@ -13,7 +14,7 @@
 //! | implementation | how |
 //! |---|---|
 //! | the reference | tensor operations ([`Rule`](crate::update::Rule), [`Criterion`](crate::Criterion)): any divergence, any device |
-//! | `dense` | fused loops over blocks of rows: the β-divergences |
+//! | `dense` | fused loops over blocks of rows: the β-divergences, and plug-ins with functions of plain numbers |
 //! | `quadratic` | β = 2 without weights: products with X and Gram matrices |
 
 mod dense;
@@ -27,13 +28,12 @@ mod tape;
 use std::fmt::Debug;
 use std::sync::Arc;
 
-pub(crate) use dense::dense;
+pub(crate) use dense::{Asked, dense};
 pub(crate) use tape::{
-    Kept, denominator, divergences, errors, errors_gradient, parts_with_tangent, update,
+    Kept, denominator, divergences, outer_errors, outer_gradient, parts_with_tangent, update,
     update_and_keep,
 };
 
-use crate::criterion::Entries;
 use crate::factors::Side;
 
 /// Both factors as plain numbers, row by row: "the factor" and "the other factor".
@@ -112,11 +112,14 @@ pub trait DataTerm: Debug + Send + Sync {
     /// The cotangents of the factors, given those of N and P.
     fn parts_cotangent(&self, side: Side, at: At<'_>, of: &PartsOf, needs: Needs) -> Bars;
 
-    /// The errors of one side's rows over some entries.
-    fn errors(&self, side: Side, over: Entries, at: At<'_>) -> Vec<f64>;
+    /// D of one side's rows, over the entries that are fitted.
+    fn divergences(&self, side: Side, at: At<'_>) -> Vec<f64>;
 
-    /// The cotangents of W and Hᵀ, given those of the rows' errors.
-    fn errors_cotangent(&self, over: Entries, at: At<'_>, of: &[f64], needs: Needs) -> Bars;
+    /// E of W's rows.
+    fn outer_errors(&self, at: At<'_>) -> Vec<f64>;
+
+    /// The cotangents of W and Hᵀ, given those of E of the rows.
+    fn outer_cotangent(&self, at: At<'_>, of: &[f64], needs: Needs) -> Bars;
 }
 
 /// A data term that several bunches share.

@@ -63,6 +63,8 @@ pub(super) struct Pass<'a, T, D> {
     pub(super) first: usize,
     /// The smallest y.
     pub(super) floor: T,
+    /// What x and y are raised by.
+    pub(super) shift: T,
     /// Rows that are worked on, r numbers each.
     pub(super) own: &'a [f64],
     /// r numbers for each column.
@@ -332,12 +334,13 @@ impl<T: Real, D: Entry> Pass<'_, T, D> {
     ) {
         let last = self.blocks.columns - 1;
         let floor = Lanes::<T, S>::splat(simd, self.floor);
+        let shift = Lanes::<T, S>::splat(simd, self.shift);
         let zero = Lanes::<T, S>::zero(simd);
         for j in 0..VECTORS {
             let raw = Lanes::<T, S>::new(simd, tile.y[j]);
-            let y = raw.max(floor);
+            let y = raw.max(floor) + shift;
             let inverse = y.recip_by_products();
-            let x = Lanes::new(simd, tile.x[j]);
+            let x = Lanes::new(simd, tile.x[j]) + shift;
             // Where the floor binds, y does not move.
             let still = |value: Lanes<T, S>| raw.where_less(floor, zero, value);
             match WHAT {
@@ -414,10 +417,11 @@ impl<T: Real, D: Entry> Pass<'_, T, D> {
         sums: &mut [Lanes<T, S>; WIDE],
     ) {
         let floor = Lanes::<T, S>::splat(simd, self.floor);
+        let shift = Lanes::<T, S>::splat(simd, self.shift);
         let (mut x, mut y, mut inverse) = ([floor; J], [floor; J], [floor; J]);
         for j in 0..J {
-            x[j] = Lanes::new(simd, tile.x[from + j]);
-            y[j] = Lanes::<T, S>::new(simd, tile.y[from + j]).max(floor);
+            x[j] = Lanes::new(simd, tile.x[from + j]) + shift;
+            y[j] = Lanes::<T, S>::new(simd, tile.y[from + j]).max(floor) + shift;
             inverse[j] = y[j].recip_by_products();
         }
         let values = self.divergence.values(x, y, inverse);

@@ -21,7 +21,6 @@ use burn_ndarray::NdArrayTensor;
 use rayon::prelude::*;
 
 use super::{At, Bars, Moves, Needs, PartsOf, SharedTerm};
-use crate::criterion::Entries;
 use crate::factors::Side;
 use crate::numerics::{Gamma, Precision, to_host};
 use crate::split::Split;
@@ -282,7 +281,6 @@ impl Backward<NdArray, 4> for UpdateBackward {
 #[derive(Debug, Clone)]
 struct SavedErrors {
     term: SharedTerm,
-    over: Entries,
     w: NdArrayTensor,
     h: NdArrayTensor,
 }
@@ -296,7 +294,7 @@ impl SavedErrors {
             other: &h,
             rank,
         };
-        like(self.term.errors(Side::W, self.over, at), [n, 1], &self.w)
+        like(self.term.outer_errors(at), [n, 1], &self.w)
     }
 
     fn back(&self, of: &[f64], needs: Needs) -> Bars {
@@ -307,7 +305,7 @@ impl SavedErrors {
             other: &h,
             rank,
         };
-        self.term.errors_cotangent(self.over, at, of, needs)
+        self.term.outer_cotangent(at, of, needs)
     }
 }
 
@@ -450,18 +448,17 @@ pub(crate) fn divergences(
         other: &h,
         rank,
     };
-    let errors = term.errors(side, Entries::Training, at);
+    let errors = term.divergences(side, at);
     Tensor::from_primitive::<NdArray>(like(errors, [n, 1], &factor))
 }
 
-/// E or D of each row of W, n×1, on the tape where a factor is.
+/// E of each row of W, n×1, on the tape where a factor is.
 ///
 /// # Shapes
 /// `w` n×r, `h` m×r.
-pub(crate) fn errors(term: &SharedTerm, over: Entries, w: &Tensor<2>, h: &Tensor<2>) -> Tensor<2> {
+pub(crate) fn outer_errors(term: &SharedTerm, w: &Tensor<2>, h: &Tensor<2>) -> Tensor<2> {
     let saved = |w, h| SavedErrors {
         term: term.clone(),
-        over,
         w,
         h,
     };
@@ -533,15 +530,13 @@ impl Kept {
 }
 
 /// `(∂E/∂w, ∂E/∂h)`, E the sum of all rows' errors.
-pub(crate) fn errors_gradient(
+pub(crate) fn outer_gradient(
     term: &SharedTerm,
-    over: Entries,
     w: &Tensor<2>,
     h: &Tensor<2>,
 ) -> (Tensor<2>, Tensor<2>) {
     let saved = SavedErrors {
         term: term.clone(),
-        over,
         w: plain(w),
         h: plain(h),
     };

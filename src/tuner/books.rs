@@ -5,7 +5,6 @@ use ndarray::Array2;
 use super::ledger::{Ledger, Point};
 use super::{DIAL, Rival, Task};
 use crate::config::{AltBiConfig, Method, Selection};
-use crate::criterion::HeldOut;
 use crate::error::{Error, Result};
 use crate::factors::{Factors, GivenFactors};
 use crate::lambda::{LambdaStart, Layout, Scope, Units};
@@ -113,7 +112,7 @@ impl<'a> Books<'a> {
             self.task.divergence.clone(),
             self.task.terms.clone(),
         )
-        .with_criterion(HeldOut)
+        .with_shared_criterion(self.task.outer.criterion())
         .by_outer_error()
     }
 

@@ -15,9 +15,7 @@ pub(super) fn run(mut books: Books<'_>) -> Result<Answer> {
     let plain = books.solve_plain()?;
     let most = match (books.task.noise(), &plain) {
         (Some(noise), _) => noise,
-        (None, Some(plain)) => {
-            plain.outer_error / books.task.held_out_weight() * books.task.training_weight()
-        }
+        (None, Some(plain)) => plain.outer_error * books.task.training_per_held_out(),
         (None, None) => 0.0,
     };
     let (mut weak, mut strong) = DIAL;

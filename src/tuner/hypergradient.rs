@@ -13,7 +13,8 @@ use crate::practical::{Practical, Stage, WARM_START};
 use crate::solver::{Observer, Record, Signal, State};
 
 pub(super) fn run(task: &Task, scope: Scope) -> Result<Answer> {
-    let mut practical = Practical::new(task.rank, task.divergence.clone(), task.terms.clone());
+    let mut practical = Practical::new(task.rank, task.divergence.clone(), task.terms.clone())
+        .with_outer_error(task.outer);
     practical.config = practical
         .config
         .with_seed(task.seed)

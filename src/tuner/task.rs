@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use ndarray::Array2;
 
+use crate::criterion::{OuterError, Unseen};
 use crate::data::{Benchmark, Noise};
 use crate::divergence::Divergence;
 use crate::error::Result;
@@ -26,10 +27,12 @@ pub enum Judge {
 /// A matrix, what is held out of it, and what is asked of its factors.
 #[derive(Clone)]
 pub struct Task {
-    /// Without the held-out entries (which it knows as such).
+    /// Without what is held out (which it knows as such).
     pub split: Problem,
     /// With them.
     pub full: Problem,
+    /// What the rivals choose by.
+    pub outer: OuterError,
     /// Who judges.
     pub judge: Judge,
     /// r.
@@ -43,14 +46,14 @@ pub struct Task {
 }
 
 impl Task {
-    /// A matrix with some of its entries held out, and where `test` is not 0 others kept
-    /// for the judge.
+    /// A matrix with something held out, and where `test` is not 0 such a share of its entries
+    /// kept for the judge.
     ///
     /// # Errors
-    /// As [`Problem::speckled`].
+    /// As [`OuterError::split`].
     pub fn of_data(
         problem: Problem,
-        held_out: f64,
+        outer: OuterError,
         test: f64,
         rank: usize,
         divergence: Arc<dyn Divergence>,
@@ -66,8 +69,10 @@ impl Task {
         } else {
             (problem, Judge::Nobody)
         };
+        let outer = outer.for_data(&full, divergence.as_ref());
         Ok(Self {
-            split: full.speckled(held_out, seed)?,
+            split: outer.split(&full, seed)?,
+            outer,
             full,
             judge,
             rank,
@@ -80,11 +85,11 @@ impl Task {
     /// A benchmark with noise; its truth judges.
     ///
     /// # Errors
-    /// As [`Problem::speckled`].
+    /// As [`OuterError::split`].
     pub fn of_benchmark(
         clean: &Benchmark,
         noise: Noise,
-        held_out: f64,
+        outer: OuterError,
         rank: usize,
         divergence: Arc<dyn Divergence>,
         terms: Vec<(Side, PenaltyTerm)>,
@@ -93,7 +98,7 @@ impl Task {
         let noisy = noise.on(clean, seed);
         let problem = Problem::new(&noisy.x, Precision::F64)?;
         problem.check_domain(divergence.as_ref())?;
-        let mut task = Self::of_data(problem, held_out, 0.0, rank, divergence, terms, seed)?;
+        let mut task = Self::of_data(problem, outer, 0.0, rank, divergence, terms, seed)?;
         task.judge = Judge::Truth(noisy.w.dot(&noisy.h));
         Ok(task)
     }
@@ -130,7 +135,7 @@ impl Task {
         };
         let floor = self.divergence.floor(self.full.precision());
         let truth = truth.mapv(|y| y.max(floor));
-        let (x, y) = (self.full.state(self.full.x()), self.full.state(&truth));
+        let (x, y) = (self.split.state(self.split.x()), self.split.state(&truth));
         let values = to_host(&self.divergence.value(&x, &y));
         Some(match self.split.mask() {
             Some(mask) => {
@@ -147,6 +152,15 @@ impl Task {
         self.split
             .held_out_weights()
             .map_or(0.0, |weights| weights.sum())
+    }
+
+    /// The training error that noise makes for each unit of held-out error. (Where counts are
+    /// split, the noise of either part goes by its share.)
+    pub fn training_per_held_out(&self) -> f64 {
+        match self.outer.unseen {
+            Unseen::Counts(share) => share / (1.0 - share),
+            _ => self.training_weight() / self.held_out_weight(),
+        }
     }
 
     /// The weight of the entries that are fitted.

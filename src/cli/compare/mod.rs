@@ -7,7 +7,9 @@ mod tasks;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use altbi::criterion::{OuterError, Unseen};
 use altbi::data::{Noise, fingerprint, text_fingerprint};
+use altbi::divergence::Outer;
 use altbi::problem::Weights;
 use altbi::report::{shell_quoted, write_contest};
 use altbi::tuner::{Judge, RIVALS, Rival, Standing, Task, contest};
@@ -59,14 +61,14 @@ pub struct CompareArguments {
     /// components
     #[arg(long, value_name = "SCOPE", default_value = "shared")]
     rival_scope: Scope,
-    /// Share of the entries that are held out, for choosing
-    #[arg(
-        long,
-        value_name = "FRACTION",
-        default_value_t = 0.1,
-        allow_negative_numbers = true
-    )]
-    held_out: f64,
+    /// What is held out for choosing: held-out:<fraction> of the entries, thinned:<share> of the
+    /// counts, or auto: thinned:0.1 for counts under kl, held-out:0.1 otherwise
+    #[arg(long, default_value = "auto")]
+    criterion: Unseen,
+    /// How the outer error is measured [default: as --divergence; smoothed-kl:0.5 for thinned
+    /// counts under kl]
+    #[arg(long, value_name = "DIVERGENCE")]
+    outer_divergence: Option<Outer>,
     /// Share of the entries of DATA that nobody sees, for judging; 0: nobody judges
     /// [default: 0.1]
     #[arg(
@@ -157,20 +159,34 @@ impl CompareArguments {
         };
         let [n, m] = tasks.first().map_or([0, 0], |task| task.full.shape());
         let rank = tasks.first().map_or(0, |task| task.rank);
+        let outer = tasks.first().map_or(self.outer(), |task| task.outer);
         format!(
-            "{data}, {n}×{m}, r = {rank}, {} divergence, {}; {} runs from seed {}; {} of the \
-             entries held out; λ of practical: {}, dials of the rivals: {}.",
+            "{data}, {n}×{m}, r = {rank}, {} divergence, {}; {} runs from seed {}; outer error \
+             {outer}; λ of practical: {}, dials of the rivals: {}.",
             self.divergence.name(),
             self.penalties.describe(),
             self.runs,
             self.seed,
-            self.held_out,
             self.lambda_scope,
             self.rival_scope,
         )
     }
 
+    fn outer(&self) -> OuterError {
+        OuterError {
+            unseen: self.criterion,
+            divergence: self.outer_divergence,
+        }
+    }
+
     fn check(&self) -> Result<()> {
+        if self.criterion == Unseen::Nothing {
+            return Err(Error::Conflict {
+                first: "--criterion train",
+                second: "a comparison",
+                reason: "the rivals choose by what the updates do not see",
+            });
+        }
         let range = |ok: bool, setting, value, range| {
             if ok {
                 return Ok(());

@@ -49,7 +49,7 @@ impl CompareArguments {
                 let clean = self.benchmark(seed);
                 let rank = self.rank.unwrap_or(clean.w.ncols());
                 let (divergence, terms) = (divergence.clone(), terms.clone());
-                Task::of_benchmark(&clean, noise, self.held_out, rank, divergence, terms, seed)
+                Task::of_benchmark(&clean, noise, self.outer(), rank, divergence, terms, seed)
             });
             return tasks.collect();
         };
@@ -76,7 +76,7 @@ impl CompareArguments {
         let tasks = seeds.map(|seed| {
             let (divergence, terms) = (divergence.clone(), terms.clone());
             let problem = problem.clone();
-            let task = Task::of_data(problem, self.held_out, test, rank, divergence, terms, seed);
+            let task = Task::of_data(problem, self.outer(), test, rank, divergence, terms, seed);
             task.map(|mut task| {
                 if let Some(truth) = &truth {
                     task.judge = Judge::Truth(truth.clone());

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use altbi::criterion::Unseen;
 use altbi::data::{Benchmark, Reading, Source};
 use altbi::{
     AltBiConfig, Beta, EngineChoice, Error, Exponent, Initial, LambdaStart, LambdaStep, Method,
@@ -9,9 +10,7 @@ use altbi::{
 };
 use clap::{Args, ValueEnum};
 
-use crate::cli::arguments::{
-    CriterionArgument, CriterionArguments, LambdaArgument, read_optional, words,
-};
+use crate::cli::arguments::{CriterionArguments, LambdaArgument, read_optional, words};
 use crate::cli::config_file::setting;
 use crate::cli::data::DataArguments;
 use crate::cli::output::output_path;
@@ -26,6 +25,7 @@ use crate::cli::preset::Preset;
   altbi fit x.csv --rank 5 --divergence is --penalty l2 --exponent monotone
   altbi fit x.npy --rank 5 --method mu-t        the baseline that AltBi must beat
   altbi fit x.npy --rank 5 --criterion held-out:0.1   tuned on entries that are held out
+  altbi fit counts.csv --rank 5 --criterion thinned:0.1   tuned on a tenth of all counts
   altbi fit x.npy --rank 5 --preset practical --penalize both --penalty smooth --penalty-h l1
                                                 smooth W, sparse H, weights that hold
   altbi fit data.mat:X --rank 4                 a matrix of a MATLAB file
@@ -91,7 +91,7 @@ pub(in crate::cli) struct FitArguments {
     #[command(flatten)]
     pub(in crate::cli) criterion: CriterionArguments,
     /// Which iterate is kept: best is the one with the lowest outer error, which on
-    /// held-out entries is early stopping [default: best with held-out, last without]
+    /// held-out entries is early stopping [default: last with train, best otherwise]
     #[arg(long, value_parser = words::<Selection>())]
     pub(super) select: Option<Selection>,
     /// Rescale inside the loop, so that W's penalty cannot be evaded by scale
@@ -221,8 +221,8 @@ impl FitArguments {
     /// The iterate to keep.
     pub(in crate::cli) fn selection(&self) -> Selection {
         let of_criterion = match self.criterion.criterion {
-            CriterionArgument::Train => Selection::Last,
-            CriterionArgument::HeldOut(_) => Selection::Best,
+            Unseen::Nothing => Selection::Last,
+            _ => Selection::Best,
         };
         self.select.unwrap_or(of_criterion)
     }

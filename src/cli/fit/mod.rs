@@ -7,15 +7,16 @@ mod summary;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+use altbi::criterion::{OuterError, Unseen};
 use altbi::data::{Benchmark, Reading, Source, Table, demo, text_fingerprint};
 use altbi::metrics::recovery;
-use altbi::problem::Weights;
 use altbi::report::{Choice, HeldOutShare, Labels, RunFolder, RunRecords, Summary, shell_quoted};
 use altbi::{
     AltBiConfig, Checkpoint, CheckpointFault, Error, GivenFactors, Initial, Outcome, Problem,
     Result, Selection, Solver, StopReason,
 };
 use clap::Args;
+use ndarray::Array2;
 
 pub(super) use self::arguments::FitArguments;
 use self::arguments::Format;
@@ -101,6 +102,8 @@ struct Run<'a> {
     problem: Problem,
     /// The problem before anything was held out, for those who come back to it.
     full: Option<Problem>,
+    /// E, for these data.
+    outer: OuterError,
     /// Copies of what came through standard input, by the names of their files.
     inputs_to_keep: Vec<(&'static str, String)>,
     labels: Labels,
@@ -161,13 +164,15 @@ impl<'a> Run<'a> {
             let weights = data.weights().cloned().map(Table::from);
             inputs_to_keep.extend(weights.map(|weights| ("mask.csv", weights.to_csv())));
         }
-        let problem = data.problem(&arguments.table)?;
+        let full = data.problem(&arguments.table)?;
+        let (problem, outer) = arguments.criterion.hold_out(&full, arguments.divergence)?;
         let table = data.table;
         Ok(Self {
             data_hash,
             inputs_to_keep,
-            full: (arguments.preset == Preset::Practical).then(|| problem.clone()),
-            problem: arguments.criterion.hold_out(problem)?,
+            full: (arguments.preset == Preset::Practical).then_some(full),
+            problem,
+            outer,
             labels: Labels {
                 rows: table.row_labels,
                 columns: table.column_labels,
@@ -241,7 +246,7 @@ impl<'a> Run<'a> {
         let solver = self
             .solver
             .penalizing(arguments.divergence, arguments.tuning.penalties.terms()?)
-            .with_shared_criterion(arguments.criterion.outer_error());
+            .with_shared_criterion(self.outer.criterion());
         if !fresh {
             return Ok(solver);
         }
@@ -289,6 +294,10 @@ impl<'a> Run<'a> {
             HeldOutShare::of(&self.problem),
         )
         .with_choice(choice)
+        .with_outer(
+            self.outer,
+            self.arguments.criterion.asked().reason(self.outer),
+        )
         .with_reading(self.reading.clone());
         if let Some(folder) = &self.folder {
             if !folder_made {
@@ -299,10 +308,9 @@ impl<'a> Run<'a> {
                 outcome,
                 &summary,
                 self.tables().as_ref(),
-                self.problem
-                    .held_out_weights()
-                    .map(Weights::to_array)
-                    .as_ref(),
+                self.held_out()
+                    .as_ref()
+                    .map(|(name, matrix)| (*name, matrix)),
             );
             written.inspect_err(|_| {
                 if !folder_made {
@@ -355,6 +363,17 @@ impl<'a> Run<'a> {
                  {:.3e}; --select best keeps it",
                 outcome.outer_error, best.iteration, best.outer_error
             ));
+        }
+    }
+
+    /// What the updates did not see, and the name of its file.
+    fn held_out(&self) -> Option<(&'static str, Array2<f64>)> {
+        match (self.outer.unseen, self.problem.second()) {
+            (Unseen::Counts(share), Some(second)) => Some(("thinned.npy", second * share)),
+            _ => {
+                let weights = self.problem.held_out_weights()?;
+                Some(("held_out.npy", weights.to_array()))
+            }
         }
     }
 

@@ -25,6 +25,7 @@ impl Run<'_> {
         let arguments = self.arguments;
         let terms = arguments.tuning.penalties.terms()?;
         let mut practical = Practical::new(self.solver.rank, arguments.divergence, terms)
+            .with_outer_error(self.outer)
             .with_factors(GivenFactors {
                 w: read_optional(arguments.init_w.as_ref())?,
                 h: read_optional(arguments.init_h.as_ref())?,

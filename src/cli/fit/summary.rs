@@ -1,5 +1,6 @@
 //! A run in a dozen lines.
 
+use altbi::criterion::Unseen;
 use altbi::metrics::{Recovery, Spread};
 use altbi::report::Summary;
 use altbi::{Divergence, Method, Outcome};
@@ -25,6 +26,11 @@ impl Run<'_> {
             line("read as", reading.to_string());
         }
         line("method", self.describe_method());
+        if let Some(reason) = &summary.outer_reason {
+            line("outer error", reason.clone());
+        } else if self.outer.unseen != Unseen::Nothing || self.outer.divergence.is_some() {
+            line("outer error", summary.outer.clone());
+        }
         let (reason, iterations) = (summary.stop_reason, summary.iterations);
         line("stopped", format!("{reason} after {iterations} iterations"));
         if outcome.selected < iterations && summary.choice.is_none() {

@@ -1,0 +1,218 @@
+//! Which outer error a run has: what the updates never see, and the divergence from it.
+
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use super::{Criterion, HeldOut, Measured, Training};
+use crate::divergence::{Beta, Divergence, Outer, SmoothedKl};
+use crate::error::{Error, Result};
+use crate::problem::Problem;
+
+/// The share that is not seen, unless another is asked for.
+pub const SHARE: f64 = 0.1;
+
+/// What the updates never see.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Unseen {
+    /// Nothing: E is over the entries that are fitted.
+    Nothing,
+    /// This share of the entries ([`Problem::speckled`]).
+    Entries(f64),
+    /// This share of the counts of every entry ([`Problem::thinned`]).
+    Counts(f64),
+    /// Counts where X has counts and the divergence is KL, entries otherwise.
+    ByData,
+}
+
+/// The words of an [`Unseen`].
+pub const UNSEEN: &str = "train, held-out:<fraction>, thinned:<share>, auto";
+
+impl fmt::Display for Unseen {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Nothing => formatter.pad("train"),
+            Self::Entries(fraction) => formatter.pad(&format!("held-out:{fraction}")),
+            Self::Counts(share) => formatter.pad(&format!("thinned:{share}")),
+            Self::ByData => formatter.pad("auto"),
+        }
+    }
+}
+
+impl FromStr for Unseen {
+    type Err = Error;
+
+    /// # Errors
+    /// [`Error::UnknownName`] for what is not among [`UNSEEN`]. (Shares are checked with the
+    /// data.)
+    fn from_str(text: &str) -> Result<Self> {
+        let unseen = match text.split_once(':') {
+            None if text == "train" => Some(Self::Nothing),
+            None if text == "auto" => Some(Self::ByData),
+            Some(("held-out", number)) => number.parse().ok().map(Self::Entries),
+            Some(("thinned", number)) => number.parse().ok().map(Self::Counts),
+            _ => None,
+        };
+        unseen.ok_or_else(|| Error::UnknownName {
+            kind: "criterion",
+            name: text.into(),
+            known: UNSEEN,
+        })
+    }
+}
+
+/// What E is.
+///
+/// ```
+/// use altbi::criterion::{OuterError, Unseen};
+/// use altbi::{Beta, Precision, Problem};
+/// let counts = ndarray::Array2::from_shape_fn((20, 15), |(i, j)| ((i * j) % 5) as f64);
+/// let problem = Problem::new(&counts, Precision::F64)?;
+/// let outer = OuterError::default().for_data(&problem, &Beta::KL);
+/// assert_eq!(outer.unseen, Unseen::Counts(0.1));
+/// let split = outer.split(&problem, 0)?;
+/// assert!(split.second().is_some());
+/// # Ok::<(), altbi::Error>(())
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct OuterError {
+    /// What the updates never see.
+    pub unseen: Unseen,
+    /// The divergence; `None` is the problem's, but for thinned counts under KL, where it is
+    /// [`SmoothedKl::HALF`].
+    pub divergence: Option<Outer>,
+}
+
+impl Default for OuterError {
+    /// By the data.
+    fn default() -> Self {
+        Self::from(Unseen::ByData)
+    }
+}
+
+impl From<Unseen> for OuterError {
+    fn from(unseen: Unseen) -> Self {
+        Self {
+            unseen,
+            divergence: None,
+        }
+    }
+}
+
+impl OuterError {
+    /// The same with what the data decide, decided.
+    #[must_use]
+    pub fn for_data(self, problem: &Problem, divergence: &dyn Divergence) -> Self {
+        let is_kl = divergence.fused().and_then(|of| of.plain_beta()) == Some(Beta::KL.0);
+        let unseen = match self.unseen {
+            Unseen::ByData if is_kl && problem.has_counts() => Unseen::Counts(SHARE),
+            Unseen::ByData => Unseen::Entries(SHARE),
+            decided => decided,
+        };
+        let smoothed = Outer::SmoothedKl(SmoothedKl::HALF);
+        let of_counts = (is_kl && matches!(unseen, Unseen::Counts(_))).then_some(smoothed);
+        Self {
+            unseen,
+            divergence: self.divergence.or(of_counts),
+        }
+    }
+
+    /// What [`for_data`](Self::for_data) decided and why, in a sentence.
+    pub fn reason(self, decided: Self) -> Option<String> {
+        if self.unseen != Unseen::ByData {
+            return None;
+        }
+        Some(match decided.unseen {
+            Unseen::Counts(_) => format!(
+                "{}: X has counts, and each of them can be split; a few held-out entries with \
+                 WH near 0 would rule KL",
+                decided.unseen
+            ),
+            _ => format!(
+                "{}: only counts under KL can be split, so entries are held out",
+                decided.unseen
+            ),
+        })
+    }
+
+    /// The problem without what the updates must not see.
+    ///
+    /// # Errors
+    /// As [`Problem::speckled`] and [`Problem::thinned`].
+    ///
+    /// # Panics
+    /// If [`for_data`](Self::for_data) was not asked first.
+    pub fn split(self, problem: &Problem, seed: u64) -> Result<Problem> {
+        match self.unseen {
+            Unseen::Nothing => Ok(problem.clone()),
+            Unseen::Entries(fraction) => problem.speckled(fraction, seed),
+            Unseen::Counts(share) => problem.thinned(share, seed),
+            Unseen::ByData => panic!("for_data() comes before split()"),
+        }
+    }
+
+    /// E.
+    pub fn criterion(self) -> Arc<dyn Criterion> {
+        match (self.unseen, self.divergence) {
+            (Unseen::Nothing, None) => Arc::new(Training),
+            (Unseen::Nothing, Some(by)) => Arc::new(Measured::new(Training, by.divergence())),
+            (_, None) => Arc::new(HeldOut),
+            (_, Some(by)) => Arc::new(Measured::new(HeldOut, by.divergence())),
+        }
+    }
+}
+
+impl fmt::Display for OuterError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.divergence {
+            None => write!(formatter, "{}", self.unseen),
+            Some(divergence) => write!(formatter, "{} by {divergence}", self.unseen),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::numerics::Precision;
+    use ndarray::array;
+
+    #[test]
+    fn criteria_have_names() {
+        for (text, unseen) in [
+            ("train", Unseen::Nothing),
+            ("auto", Unseen::ByData),
+            ("held-out:0.1", Unseen::Entries(0.1)),
+            ("thinned:0.2", Unseen::Counts(0.2)),
+        ] {
+            assert_eq!(text.parse::<Unseen>().unwrap(), unseen);
+            assert_eq!(unseen.to_string(), text);
+        }
+        for wrong in ["held-out", "held-out:", "thinned:x", "test", "train:0.1"] {
+            assert!(wrong.parse::<Unseen>().is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn the_data_decide() {
+        let problem = |x| Problem::new(&x, Precision::F64).unwrap();
+        let counts = problem(array![[0.0, 2.0], [3.0, 1.0]]);
+        let other = problem(array![[0.5, 2.0], [3.0, 1.0]]);
+        let decided = |problem, beta| OuterError::default().for_data(problem, &beta);
+        let of_counts = decided(&counts, Beta::KL);
+        assert_eq!(of_counts.unseen, Unseen::Counts(SHARE));
+        assert_eq!(of_counts.criterion().name(), "held-out by smoothed-kl:0.5");
+        for (problem, beta) in [(&counts, Beta::FROBENIUS), (&other, Beta::KL)] {
+            let found = decided(problem, beta);
+            assert_eq!(found, OuterError::from(Unseen::Entries(SHARE)));
+            assert!(OuterError::default().reason(found).is_some());
+        }
+        // What is asked for stays.
+        let asked = OuterError {
+            unseen: Unseen::Counts(0.3),
+            divergence: Some(Outer::Beta(Beta::KL)),
+        };
+        assert_eq!(asked.for_data(&counts, &Beta::KL), asked);
+        assert_eq!(asked.reason(asked), None);
+    }
+}

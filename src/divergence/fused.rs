@@ -1,0 +1,81 @@
+//! A divergence in plain numbers, entry by entry, for the fused data term.
+
+use std::fmt::Debug;
+use std::sync::Arc;
+
+/// What the fused data term computes at an entry.
+#[derive(Debug, Clone)]
+pub enum Fused {
+    /// The β-divergence of x + shift and y + shift, in vectors.
+    Beta {
+        /// β.
+        beta: f64,
+        /// What both arguments are raised by.
+        shift: f64,
+    },
+    /// Functions of a plug-in.
+    PerEntry(Arc<dyn PerEntry>),
+}
+
+impl Fused {
+    /// β, where nothing is shifted.
+    pub fn plain_beta(&self) -> Option<f64> {
+        match self {
+            Self::Beta { beta, shift } if *shift == 0.0 => Some(*beta),
+            _ => None,
+        }
+    }
+
+    /// Whether ∇⁺ is 1 for every x and y.
+    pub(crate) fn positive_is_one(&self) -> bool {
+        matches!(self, Self::Beta { beta, .. } if *beta == 1.0)
+    }
+}
+
+/// Two numbers for an entry: of ∇⁺ and of ∇⁻.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct EntryParts {
+    /// Of ∇⁺.
+    pub positive: f64,
+    /// Of ∇⁻.
+    pub negative: f64,
+}
+
+/// A divergence of plain numbers: the same formulas as those of a
+/// [`Divergence`](super::Divergence), which are tensor operations.
+///
+/// With it a divergence of your own runs on fused loops. [`check`](crate::check()) compares
+/// the two forms, and so does every `auto` run in its first bunch. `x ≥ 0` and
+/// `y ≥` [`floor`](super::Divergence::floor) may be assumed.
+pub trait PerEntry: Debug + Send + Sync {
+    /// `d(x, y)`.
+    fn value(&self, x: f64, y: f64) -> f64;
+
+    /// ∇⁺ and ∇⁻ at (x, y).
+    fn split(&self, x: f64, y: f64) -> EntryParts;
+
+    /// Their derivatives with respect to y.
+    fn slope(&self, x: f64, y: f64) -> EntryParts;
+
+    /// [`value`](PerEntry::value) of several entries: one call where there would be many.
+    ///
+    /// # Shapes
+    /// All slices have the same length.
+    fn values(&self, x: &[f64], y: &[f64], values: &mut [f64]) {
+        for ((value, x), y) in values.iter_mut().zip(x).zip(y) {
+            *value = self.value(*x, *y);
+        }
+    }
+
+    /// [`split`](PerEntry::split) and [`slope`](PerEntry::slope) of several entries.
+    ///
+    /// # Shapes
+    /// All slices have the same length.
+    fn parts(&self, x: &[f64], y: &[f64], parts: &mut [EntryParts], slopes: &mut [EntryParts]) {
+        let places = parts.iter_mut().zip(slopes);
+        for (((part, slope), x), y) in places.zip(x).zip(y) {
+            *part = self.split(*x, *y);
+            *slope = self.slope(*x, *y);
+        }
+    }
+}

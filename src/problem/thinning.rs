@@ -1,0 +1,186 @@
+//! Counts split into two parts by chance.
+
+use std::sync::Arc;
+
+use ndarray::Array2;
+use rand::SeedableRng;
+use rand::rngs::ChaCha8Rng;
+use rand_distr::{Binomial, Distribution};
+use rayon::prelude::*;
+
+use super::checks::{first_entry, needed};
+use super::{Problem, Weights};
+use crate::error::{Error, Result};
+
+/// The largest share of the counts that the updates do not see.
+const LARGEST_SHARE: f64 = 0.5;
+/// The largest whole number up to which all are represented.
+const LARGEST_COUNT: f64 = 9_007_199_254_740_992.0;
+/// The random stream of row 0; the others follow. (Others than those of starts, data and
+/// speckles.)
+const FIRST_STREAM: u64 = 1 << 32;
+
+impl Problem {
+    /// The first observed entry that is no count: not a whole number, or too large for one.
+    fn first_fraction(&self) -> Option<(usize, usize)> {
+        let needed = needed(self.mask(), None);
+        first_entry(self.x(), |index, x| {
+            needed(index) && (x.fract() != 0.0 || x > LARGEST_COUNT)
+        })
+    }
+
+    /// Whether X looks like counts: whole numbers, and not only zeros and ones.
+    pub fn has_counts(&self) -> bool {
+        let needed = needed(self.mask(), None);
+        let more_than_one = first_entry(self.x(), |index, x| needed(index) && x > 1.0);
+        more_than_one.is_some() && self.first_fraction().is_none()
+    }
+
+    /// The same problem with its counts thinned: each count goes to the outer error with
+    /// probability `share`, and to the updates otherwise.
+    ///
+    /// $$ z_{ij} \sim \text{Binomial}(x_{ij}, s) / s, \qquad x'_{ij} = (x_{ij} - s z_{ij}) / (1 - s) $$
+    ///
+    /// For Poisson counts the two parts are independent; both have X's mean, so that WH
+    /// needs no scaling. The updates see X' ([`x`](Self::x)), a [held-out](crate::HeldOut)
+    /// outer error Z ([`second`](Self::second)); every entry is in both, so that nothing is
+    /// missing. Every row and every column with a count keeps one that the updates see.
+    ///
+    /// # Errors
+    /// [`Error::Setting`] for a share outside (0, 0.5]; [`Error::NotCounts`] with the first
+    /// observed entry that is none.
+    pub fn thinned(&self, share: f64, seed: u64) -> Result<Self> {
+        if !(share > 0.0 && share <= LARGEST_SHARE) {
+            return Err(Error::Setting {
+                setting: "the thinned share",
+                value: share,
+                range: "above 0 and at most 0.5",
+            });
+        }
+        if let Some((row, column)) = self.first_fraction() {
+            let value = self.x[[row, column]];
+            return Err(Error::NotCounts { row, column, value });
+        }
+        let [n, m] = self.shape();
+        let mut taken = Array2::zeros((n, m));
+        let rows = taken.as_slice_mut().expect("in row order");
+        rows.par_chunks_mut(m).enumerate().for_each(|(row, taken)| {
+            // Of the row alone, so that it does not matter who draws it.
+            let mut generator = ChaCha8Rng::seed_from_u64(seed);
+            generator.set_stream(FIRST_STREAM + row as u64);
+            for (taken, count) in taken.iter_mut().zip(self.x.row(row)) {
+                if *count > 0.0 {
+                    let draw = Binomial::new(*count as u64, share).expect("a probability");
+                    *taken = draw.sample(&mut generator) as f64;
+                }
+            }
+        });
+        self.give_back(&mut taken);
+        let x = Array2::from_shape_fn((n, m), |at| (self.x[at] - taken[at]) / (1.0 - share));
+        let all = || Weights::Binary(Array2::from_elem((n, m), true));
+        Ok(Self {
+            x: Arc::new(x),
+            held_out: Some(self.mask.clone().unwrap_or_else(|| Arc::new(all()))),
+            second: Some(Arc::new(taken / share)),
+            tensors: Arc::default(),
+            ..self.clone()
+        })
+    }
+
+    /// Gives the largest count of a row or column back to the updates where they would have
+    /// none: its factors would be known from nothing, and zero for ever.
+    fn give_back(&self, taken: &mut Array2<f64>) {
+        let weight = |index| self.mask().map_or(1.0, |mask| mask[index]);
+        let [n, m] = self.shape();
+        let mut give = |line: &mut dyn Iterator<Item = (usize, usize)>| {
+            let mut largest: Option<(usize, usize)> = None;
+            for index in line.filter(|index| weight(*index) > 0.0) {
+                if self.x[index] > taken[index] {
+                    return;
+                }
+                if self.x[index] > largest.map_or(0.0, |at| self.x[at]) {
+                    largest = Some(index);
+                }
+            }
+            if let Some(index) = largest {
+                taken[index] = 0.0;
+            }
+        };
+        for row in 0..n {
+            give(&mut (0..m).map(|column| (row, column)));
+        }
+        for column in 0..m {
+            give(&mut (0..n).map(|row| (row, column)));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::numerics::Precision;
+    use ndarray::array;
+
+    #[test]
+    fn both_parts_are_counts_and_make_up_the_whole() {
+        let x = Array2::from_shape_fn((60, 40), |(i, j)| ((i * 7 + j * 3) % 11) as f64);
+        let problem = Problem::new(&x, Precision::F64).unwrap();
+        let share = 0.25;
+        let thinned = problem.thinned(share, 3).unwrap();
+        let second = thinned.second().unwrap();
+        let (mut sum, mut squares) = (0.0, 0.0);
+        for ((index, x), (seen, unseen)) in
+            x.indexed_iter().zip(thinned.x().iter().zip(second.iter()))
+        {
+            let (seen, unseen) = (seen * (1.0 - share), unseen * share);
+            assert!((seen + unseen - x).abs() < 1e-12, "{index:?}");
+            assert!((unseen - unseen.round()).abs() < 1e-12 && unseen >= 0.0);
+            sum += unseen - share * x;
+            squares += (unseen - share * x).powi(2);
+        }
+        // Mean 0 and variance s (1 − s) x, within four standard errors.
+        let variance = share * (1.0 - share) * x.sum();
+        assert!(sum.abs() < 4.0 * variance.sqrt(), "{sum}");
+        assert!(
+            (squares / variance - 1.0).abs() < 0.15,
+            "{squares} {variance}"
+        );
+        assert!(thinned.mask().is_none());
+        assert_eq!(thinned.held_out_weights().unwrap().sum(), 2400.0);
+        let again = problem.thinned(share, 3).unwrap();
+        assert_eq!(again.second(), thinned.second());
+        assert_ne!(
+            problem.thinned(share, 4).unwrap().second(),
+            thinned.second()
+        );
+    }
+
+    #[test]
+    fn a_row_or_column_with_counts_keeps_some() {
+        let x = Array2::from_shape_fn((50, 50), |(i, j)| f64::from(u8::from(i == j)));
+        let problem = Problem::new(&x, Precision::F64).unwrap();
+        let thinned = problem.thinned(0.5, 0).unwrap();
+        assert!(thinned.x().rows().into_iter().all(|row| row.sum() > 0.0));
+        assert!(!problem.has_counts(), "zeros and ones may be anything");
+    }
+
+    #[test]
+    fn what_is_no_count_is_refused_unless_it_is_missing() {
+        let x = array![[1.0, 2.0], [3.5, 4.0]];
+        let problem = Problem::new(&x, Precision::F64).unwrap();
+        assert!(!problem.has_counts());
+        assert!(matches!(
+            problem.thinned(0.1, 0),
+            Err(Error::NotCounts { row: 1, column: 0, value }) if value == 3.5
+        ));
+        let mask = array![[1.0, 1.0], [0.0, 1.0]];
+        let masked = Problem::masked(&x, &mask, Precision::F64).unwrap();
+        assert!(masked.has_counts());
+        let thinned = masked.thinned(0.1, 0).unwrap();
+        assert_eq!(thinned.held_out_weights().unwrap().sum(), 3.0);
+        for share in [0.0, 0.6, f64::NAN] {
+            let found = masked.thinned(share, 0);
+            assert!(matches!(found, Err(Error::Setting { .. })), "{share}");
+        }
+    }
+}
