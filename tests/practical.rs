@@ -1,5 +1,6 @@
 //! The preset practical: what it chooses, and that it pays where it should.
 
+use altbi::criterion::Unseen;
 use altbi::data::{Noise, benchmark_a, benchmark_b};
 use altbi::practical::{Practical, Stage};
 use altbi::{
