@@ -498,6 +498,46 @@ pub enum Error {
         /// Columns of X.
         columns: usize,
     },
+    /// An edge of a graph that is none.
+    #[error(
+        "an edge between {from} and {to} of strength {strength}: vertices count from 0 and there are {vertices}; strengths are finite and not negative"
+    )]
+    Edge {
+        /// One end.
+        from: usize,
+        /// The other.
+        to: usize,
+        /// Its strength.
+        strength: f64,
+        /// How many vertices there are.
+        vertices: usize,
+    },
+    /// A line of a graph file that is no edge.
+    #[error("{name}: line {line}: {reason}")]
+    EdgeLine {
+        /// The file.
+        name: String,
+        /// The line, counted from 1.
+        line: u64,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// A penalty that is made for factors with another number of rows.
+    #[error(
+        "the penalty '{penalty}' on {factor} is made for {expected} {lines}, and {factor} has {found}"
+    )]
+    PenaltyRows {
+        /// The penalty.
+        penalty: String,
+        /// W or H.
+        factor: &'static str,
+        /// What it has one of for each vertex: rows of W, or columns of H.
+        lines: &'static str,
+        /// What it is made for.
+        expected: usize,
+        /// What there is.
+        found: usize,
+    },
     /// An entry that cannot be thinned.
     #[error(
         "X has {value} at row {row}, column {column}, which is no count: thinning splits whole numbers; for other data use held-out:<fraction>"

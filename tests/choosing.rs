@@ -56,7 +56,9 @@ fn practical_keeps_its_candidates_and_repeats_from_its_configuration() {
     assert!((0..3).all(|index| error(chosen) <= error(index)));
     assert_eq!(printed["outer_error"].as_f64().unwrap(), error(chosen));
     assert_eq!(printed["settings"]["lambda-scope"], "hierarchical:1");
-    assert_eq!(printed["settings"]["criterion"], "held-out:0.1");
+    assert_eq!(printed["settings"]["criterion"], "auto");
+    assert_eq!(printed["outer"], "thinned:0.1 by smoothed-kl:0.5");
+    assert!(printed["outer_reason"].as_str().unwrap().contains("counts"));
     assert_eq!(matrix(&folder, "run/lambda.npy").dim(), (1, 4));
     assert_eq!(matrix(&folder, "run/lambda_h.npy").dim(), (4, 1));
     let page = std::fs::read_to_string(folder.path().join("run/report.html")).unwrap();
@@ -238,7 +240,24 @@ fn what_contradicts_itself_exits_with_2_and_leaves_nothing() {
         ("compare x.npy --rank 3 --runs 0", "runs"),
         ("compare x.npy --rank 3 --criterion held-out:0", "fraction"),
         ("compare x.npy --rank 3 --criterion train", "do not see"),
-        ("compare x.npy --rank 3 --criterion thinned:0.1", "no count"),
+        (
+            "compare --benchmark b --divergence frobenius --criterion thinned:0.1",
+            "no count",
+        ),
+        ("fit x.npy --rank 3 --penalty graph", "--shape-w"),
+        ("fit x.npy --rank 3 --penalty graph --shape-w 2x3", "2×3"),
+        (
+            "fit x.npy --rank 3 --penalty graph --graph knn:0",
+            "neighbours",
+        ),
+        (
+            "fit x.npy --rank 3 --penalty graph --graph none.txt",
+            "none.txt",
+        ),
+        (
+            "fit x.npy --rank 3 --outer-divergence smoothed-kl:-1",
+            "positive",
+        ),
         ("compare x.npy --rank 3 --test 0.9", "test"),
         ("compare x.npy --rank 3 --rivals fox", "fox"),
         ("compare x.npy --rank 3 --rival-scope row", "scope"),

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use altbi::check::{MODES, check_bunch, relative_difference};
 use altbi::data::benchmark_a;
 use altbi::lambda::{LambdaStep, Layout};
+use altbi::penalty::Graph;
 use altbi::update::Rule;
 use altbi::{
     AltBiConfig, Beta, Bunch, BunchOver, Checkpoint, Criterion, Error, GivenFactors, Group,
@@ -88,26 +89,105 @@ fn every_mode_agrees_on_every_span_and_scope() {
         for held_out in [false, true] {
             for scope in SCOPES {
                 for span in [Span::Both, Span::One(Side::H), Span::One(Side::W)] {
-                    for coupled in [true, false] {
-                        let of_w: Vec<Arc<dyn Penalty>> = if coupled {
-                            vec![Arc::new(Smooth), Arc::new(L1)]
-                        } else {
-                            vec![Arc::new(SquaredL2), Arc::new(L1)]
-                        };
+                    let penalties: [Arc<dyn Penalty>; 3] =
+                        [Arc::new(Smooth), Arc::new(graph()), Arc::new(SquaredL2)];
+                    for penalty in penalties {
+                        let what = format!("{beta} {span:?} {}", penalty.name());
+                        let of_w: Vec<Arc<dyn Penalty>> = vec![penalty, Arc::new(L1)];
                         let bunch = bunch(&problem(held_out), beta, span, of_w, held_out);
-                        check_all(
-                            &bunch,
-                            held_out,
-                            scope,
-                            &format!("{beta} {span:?} {coupled}"),
-                        );
+                        check_all(&bunch, held_out, scope, &what);
                         checked += 1;
                     }
                 }
             }
         }
     }
-    assert_eq!(checked, 4 * 2 * 4 * 3 * 2);
+    assert_eq!(checked, 4 * 2 * 4 * 3 * 3);
+}
+
+/// A ring with chords, of several strengths; one row has no neighbour.
+fn graph() -> Graph {
+    let edges = [
+        (0, 1, 1.0),
+        (1, 2, 0.5),
+        (2, 3, 2.0),
+        (3, 4, 1.0),
+        (4, 0, 1.0),
+        (0, 2, 0.3),
+        (4, 6, 1.0),
+    ];
+    Graph::from_edges(N, edges).unwrap()
+}
+
+#[test]
+fn a_chain_is_smoothness() {
+    let chain = Graph::from_edges(N, (1..N).map(|i| (i - 1, i, 1.0))).unwrap();
+    let (problem, lambda) = (problem(true), numbers(N, RANK, 5));
+    let lambda = [
+        tensor(&problem, &lambda),
+        tensor(&problem, &numbers(M, RANK, 6)),
+    ];
+    let by = |penalty: Arc<dyn Penalty>| {
+        let bunch = bunch(&problem, 1.0, Span::Both, vec![penalty], true);
+        bunch
+            .hypergradient(&pair(&problem), &lambda, Mode::Adjoint)
+            .unwrap()
+    };
+    let (found, expected) = (by(Arc::new(chain)), by(Arc::new(Smooth)));
+    for (a, b) in found.gradients.iter().zip(&expected.gradients) {
+        common::assert_close("dE/dλ", a, b, 1e-12);
+    }
+}
+
+#[test]
+fn graphs_run_on_the_fused_data_term_and_go_downhill() {
+    let x = numbers(30, 20, 4) * 3.0;
+    let problem = Problem::new(&x, Precision::F64).unwrap();
+    let terms = || {
+        [
+            (Side::W, PenaltyTerm::tuned(Graph::grid(5, 6))),
+            (
+                Side::H,
+                PenaltyTerm::tuned(Graph::nearest(&problem, Side::H, 3).unwrap()),
+            ),
+        ]
+    };
+    let config = AltBiConfig::new(RANK)
+        .with_bunch_over(BunchOver::Both)
+        .with_scope(Scope::Component)
+        .with_hypergradient(Mode::Adjoint)
+        .with_max_iterations(8);
+    let outcome = config
+        .clone()
+        .penalizing(Beta::KL, terms())
+        .run(&problem)
+        .unwrap();
+    assert_eq!(outcome.engine.name(), "fused");
+    assert!(outcome.engine.difference().unwrap() < 1e-10);
+    let frozen = config
+        .with_method(Method::Frozen)
+        .with_exponent(altbi::Exponent::Monotone)
+        .with_lambda(0.7)
+        .with_max_iterations(40)
+        .with_tolerance(0.0)
+        .penalizing(Beta::KL, terms())
+        .run(&problem)
+        .unwrap();
+    for pair in frozen.history.windows(2) {
+        assert!(pair[1].objective <= pair[0].objective * (1.0 + 1e-12));
+    }
+    // A graph of another size is refused by name.
+    let found = AltBiConfig::new(RANK)
+        .solver(Beta::KL, Graph::grid(5, 5))
+        .run(&problem);
+    assert!(matches!(
+        found,
+        Err(Error::PenaltyRows {
+            expected: 25,
+            found: 30,
+            ..
+        })
+    ));
 }
 
 const SCOPES: [Scope; 4] = [Scope::Row, Scope::Shared, Scope::Component, Scope::Entry];

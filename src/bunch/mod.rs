@@ -271,6 +271,7 @@ impl Bunch {
         }
         criterion.check(problem)?;
         for (side, rule) in [(Side::W, &of_w), (Side::H, &of_h)] {
+            check_rows(problem, side, rule)?;
             if !span.covers(side) && rule.tuned().next().is_some() {
                 return Err(Error::Conflict {
                     first: "a tuned penalty on one factor",
@@ -470,6 +471,30 @@ impl Bunch {
 
 /// A longer bunch would not end, and its tape would not fit anywhere.
 const LONGEST: usize = 100_000;
+
+/// Refuses penalties that are made for factors of another size.
+fn check_rows(problem: &Problem, side: Side, rule: &Rule) -> Result<()> {
+    let [n, m] = problem.shape();
+    let (factor, lines, found) = match side {
+        Side::W => ("W", "rows", n),
+        Side::H => ("H", "columns", m),
+    };
+    for term in &rule.terms {
+        match term.penalty.rows() {
+            Some(expected) if expected != found => {
+                return Err(Error::PenaltyRows {
+                    penalty: term.penalty.name(),
+                    factor,
+                    lines,
+                    expected,
+                    found,
+                });
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
 
 pub(crate) fn check_length(length: usize) -> Result<()> {
     if (1..=LONGEST).contains(&length) {

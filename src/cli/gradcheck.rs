@@ -19,6 +19,7 @@ use serde::Serialize;
 use super::Ending;
 use super::arguments::{CriterionArguments, LambdaArgument, read_lambda, read_optional, words};
 use super::data::DataArguments;
+use super::graphs::GraphArguments;
 use super::output::{check_new_file, json, output_path, say};
 use super::penalties::{Penalize, PenaltyArguments, TuningArguments, penalty_names};
 use super::progress::Progress;
@@ -39,8 +40,8 @@ pub struct GradcheckArguments {
     /// kl, frobenius, is, or beta:<number> [default: kl; all of the built-in cases]
     #[arg(long)]
     divergence: Option<Beta>,
-    /// l1, l2, group, l21, hoyer, smooth, or none; with DATA also sums such as smooth+l1
-    /// [default: l1; all of the built-in cases]
+    /// l1, l2, group, l21, hoyer, smooth, or none; with DATA also graph, and sums such as
+    /// smooth+l1 [default: l1; all of the built-in cases]
     #[arg(long, value_parser = penalty_names)]
     penalty: Option<String>,
     /// The factor that is penalised
@@ -49,6 +50,8 @@ pub struct GradcheckArguments {
     /// The penalty on H, if it is another than the one on W
     #[arg(long, value_name = "PENALTY", value_parser = penalty_names)]
     penalty_h: Option<String>,
+    #[command(flatten)]
+    graphs: GraphArguments,
     /// What each λ belongs to: row, shared, component, or entry
     #[arg(long, value_name = "SCOPE", default_value = "row")]
     lambda_scope: Scope,
@@ -233,6 +236,7 @@ impl GradcheckArguments {
                 penalty: self.penalty.clone().unwrap_or_else(|| "l1".into()),
                 penalize: self.penalize,
                 penalty_h: self.penalty_h.clone(),
+                graphs: self.graphs.clone(),
             },
             lambda_scope: self.lambda_scope,
             bunch_over: self.bunch_over,
@@ -244,7 +248,7 @@ impl GradcheckArguments {
         let tuning = self.tuning();
         let plain = Rule::new(Arc::new(self.divergence.unwrap_or(Beta::KL)), Vec::new());
         let (mut of_w, mut of_h) = (plain.clone(), plain);
-        for (side, term) in tuning.penalties.terms()? {
+        for (side, term) in tuning.penalties.terms_for(problem, None)? {
             match side {
                 Side::W => of_w.terms.push(term),
                 Side::H => of_h.terms.push(term),
@@ -303,7 +307,9 @@ impl GradcheckArguments {
             _ => None,
         };
         let given = [self.w.as_ref(), self.h.as_ref(), lambda];
-        let given = given.into_iter().flatten().map(PathBuf::from);
+        let graphs = self.graphs.files().map(|(_, file)| file);
+        let given = given.into_iter().flatten().chain(graphs);
+        let given = given.map(PathBuf::from);
         given.chain(self.table.inputs(self.data.as_deref()))
     }
 

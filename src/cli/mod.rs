@@ -17,6 +17,7 @@ mod data;
 mod fit;
 mod generate;
 mod gradcheck;
+mod graphs;
 mod output;
 mod penalties;
 mod preset;

@@ -1,14 +1,37 @@
 //! Flags that say what is asked of the factors, and what each λ belongs to.
 
-use altbi::{BunchOver, Error, PenaltyTerm, Result, Scope, Side, penalty};
+use std::sync::Arc;
+
+use altbi::penalty::{self, Graph, Penalty};
+use altbi::report::Labels;
+use altbi::{BunchOver, Error, PenaltyTerm, Problem, Result, Scope, Side};
 use clap::{Args, ValueEnum};
 
 use super::arguments::words;
+use super::graphs::GraphArguments;
+
+/// The penalty that needs a graph.
+const GRAPH: &str = "graph";
+
+/// A built-in penalty; the graph of `graph` is not known yet.
+fn by_name(name: &str) -> Result<Arc<dyn Penalty>> {
+    if name == GRAPH {
+        return Ok(Arc::new(Graph::from_edges(0, [])?));
+    }
+    penalty::by_name(name).map_err(|error| match error {
+        Error::UnknownName { kind, name, .. } => Error::UnknownName {
+            kind,
+            name,
+            known: "l1, l2, group, l21, hoyer, smooth, graph, none",
+        },
+        error => error,
+    })
+}
 
 /// Checks the names of a sum of penalties, such as smooth+l1.
 pub fn penalty_names(names: &str) -> Result<String> {
     for name in names.split('+') {
-        penalty::by_name(name)?;
+        by_name(name)?;
     }
     Ok(names.into())
 }
@@ -16,7 +39,7 @@ pub fn penalty_names(names: &str) -> Result<String> {
 /// What is asked of the factors.
 #[derive(Debug, Args)]
 pub struct PenaltyArguments {
-    /// l1, l2, group, l21, hoyer, smooth, or none; several with +, each with a λ of its
+    /// l1, l2, group, l21, hoyer, smooth, graph, or none; several with +, each with a λ of its
     /// own: smooth+l1
     #[arg(long, default_value = "l1", value_parser = penalty_names)]
     pub penalty: String,
@@ -26,6 +49,8 @@ pub struct PenaltyArguments {
     /// The penalty on H, if it is another than the one on W
     #[arg(long, value_name = "PENALTY", value_parser = penalty_names)]
     pub penalty_h: Option<String>,
+    #[command(flatten)]
+    pub graphs: GraphArguments,
 }
 
 /// What is tuned, beyond one penalty on W with a λ for each row.
@@ -66,7 +91,24 @@ impl TuningArguments {
 }
 
 impl PenaltyArguments {
-    /// The penalties, each to be tuned.
+    /// The penalties for these data, each to be tuned. What is held out of them must be out
+    /// already: neighbours are found by what is left.
+    pub fn terms_for(
+        &self,
+        problem: &Problem,
+        labels: Option<&Labels>,
+    ) -> Result<Vec<(Side, PenaltyTerm)>> {
+        self.graphs.check(problem)?;
+        let mut terms = self.terms()?;
+        for (side, term) in &mut terms {
+            if term.penalty.name() == GRAPH {
+                *term = PenaltyTerm::tuned(self.graphs.of(*side, problem, labels)?);
+            }
+        }
+        Ok(terms)
+    }
+
+    /// The penalties, each to be tuned; of `graph` only the name.
     pub fn terms(&self) -> Result<Vec<(Side, PenaltyTerm)>> {
         if self.penalize == Penalize::W && self.penalty_h.is_some() {
             return Err(Error::Conflict {
@@ -84,7 +126,7 @@ impl PenaltyArguments {
         let mut terms = Vec::new();
         for (side, names) in sides {
             for name in names.split('+') {
-                terms.push((*side, PenaltyTerm::tuned(penalty::by_name(name)?)));
+                terms.push((*side, PenaltyTerm::tuned(by_name(name)?)));
             }
         }
         Ok(terms)

@@ -10,6 +10,7 @@
 //! A one-dimensional array is read as a column.
 
 mod benchmark;
+mod graph;
 mod lock;
 mod mat;
 mod memory;
@@ -28,6 +29,7 @@ pub use benchmark::{
     Benchmark, MAP_SIDE, Noise, benchmark_a, benchmark_b, benchmark_c, benchmark_d, demo, poisson,
     published, separable_factors,
 };
+pub use graph::{Edge, read_edges};
 pub(crate) use lock::Lock;
 pub use lock::Reservation;
 pub use npy::write_npy;

@@ -8,6 +8,7 @@
 //! | `l21` | [`SquaredL1`] | (Σ w)² | one component per row |
 //! | `hoyer` | [`Hoyer`] | ‖w‖₁ / ‖w‖₂ | sparsity that ignores scale |
 //! | `smooth` | [`Smooth`] | differences to the neighbouring rows | signals, spectra |
+//! | | [`Graph`] | differences along the edges of a graph | pictures, maps, networks |
 //! | `none` | [`NoPenalty`] | 0 | baselines |
 //!
 //! # A penalty of your own
@@ -43,10 +44,13 @@
 //! # Ok::<(), altbi::Error>(())
 //! ```
 
+mod edges;
+mod graph;
 mod group;
 mod host;
 mod hoyer;
 mod l1;
+mod nearest;
 mod none;
 mod smooth;
 mod squared_l1;
@@ -58,6 +62,7 @@ use std::sync::Arc;
 
 use burn::tensor::Tensor;
 
+pub use graph::Graph;
 pub use group::Group;
 pub use host::{HostPenalty, Rows, Spread};
 pub use hoyer::Hoyer;
@@ -90,6 +95,11 @@ pub trait Penalty: Debug + Send + Sync {
     /// penalty answers [`entries`](Penalty::entries).
     fn is_sum_over_entries(&self) -> bool {
         false
+    }
+
+    /// The number of rows of the factors that it is made for; `None`: any. Others are refused.
+    fn rows(&self) -> Option<usize> {
+        None
     }
 
     /// Whether it can be evaluated on some rows of the factor alone. A penalty tied to a
@@ -200,6 +210,9 @@ impl<P: Penalty + ?Sized> Penalty for Arc<P> {
     }
     fn is_sum_over_entries(&self) -> bool {
         (**self).is_sum_over_entries()
+    }
+    fn rows(&self) -> Option<usize> {
+        (**self).rows()
     }
     fn takes_any_rows(&self) -> bool {
         (**self).takes_any_rows()

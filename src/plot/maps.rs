@@ -1,8 +1,8 @@
-//! Square pictures, side by side.
+//! Pictures, side by side.
 
 use std::fmt::Write;
 
-use ndarray::Array2;
+use ndarray::{Array2, Axis, Slice};
 
 use super::heat_map::text;
 
@@ -16,26 +16,62 @@ pub struct Maps {
 
 /// Shades between ground and ink.
 const SHADES: usize = 32;
-const SIDE: usize = 150;
-const GAP: usize = 14;
+/// The longer side of a picture.
+const SIDE: f64 = 150.0;
+const GAP: f64 = 14.0;
+/// The height of a name above its picture.
+const NAME: f64 = 24.0;
+/// Pictures beside each other.
+const PER_LINE: usize = 6;
+/// Pixels along a side; what has more is drawn coarser.
+const MOST_PIXELS: usize = 128;
 
 impl Maps {
-    /// Draws them in one row.
+    /// The rows of a matrix as pictures of the same size, row by row, named by their numbers.
+    ///
+    /// # Panics
+    /// If a row has another number of entries.
+    pub fn of_rows(matrix: &Array2<f64>, [height, width]: [usize; 2]) -> Self {
+        let rows = matrix.rows().into_iter().enumerate();
+        let maps = rows.map(|(k, row)| {
+            let map = row.to_owned().into_shape_with_order((height, width));
+            ((k + 1).to_string(), map.expect("a pixel for each entry"))
+        });
+        Self {
+            maps: maps.collect(),
+        }
+    }
+
+    /// Draws them in lines of a few.
     pub fn svg(&self) -> String {
-        let (width, height) = (self.maps.len() * (SIDE + GAP), SIDE + 28);
+        let size = |(_, map): &(String, Array2<f64>)| {
+            let (rows, columns) = map.dim();
+            let scale = SIDE / rows.max(columns) as f64;
+            (columns as f64 * scale, rows as f64 * scale)
+        };
+        let tallest = self.maps.iter().map(|map| size(map).1).fold(0.0, f64::max);
+        let lines = self.maps.len().div_ceil(PER_LINE);
+        let per_line = self.maps.len().min(PER_LINE);
+        let width = (per_line as f64 * (SIDE + GAP)).ceil();
+        let height = (lines as f64 * (tallest + NAME + GAP)).ceil();
         let mut svg = format!(
             "<svg width=\"{width}\" height=\"{height}\" viewBox=\"0 0 {width} {height}\" xmlns=\"http://www.w3.org/2000/svg\">\n"
         );
-        for (index, (name, map)) in self.maps.iter().enumerate() {
-            let left = index * (SIDE + GAP);
+        for (index, named) in self.maps.iter().enumerate() {
+            let (name, map) = (&named.0, coarser(&named.1));
+            let (across, down) = size(named);
+            let left = (index % PER_LINE) as f64 * (SIDE + GAP) + (SIDE - across) / 2.0;
+            let top = (index / PER_LINE) as f64 * (tallest + NAME + GAP);
             let (rows, columns) = map.dim();
-            let (tall, wide) = (SIDE as f64 / rows as f64, SIDE as f64 / columns as f64);
-            text(&mut svg, left + SIDE / 2, 16, "middle", name);
+            let (wide, tall) = (across / columns as f64, down / rows as f64);
+            let middle = (left + across / 2.0) as usize;
+            text(&mut svg, middle, top as usize + 16, "middle", name);
+            let top = top + NAME;
             let _ = writeln!(
                 svg,
-                "<g transform=\"translate({left} 24) scale({wide:.4} {tall:.4})\" fill=\"#0072B2\" shape-rendering=\"crispEdges\">"
+                "<g transform=\"translate({left} {top}) scale({wide:.4} {tall:.4})\" fill=\"#0072B2\" shape-rendering=\"crispEdges\">"
             );
-            for (shade, path) in shades(map).iter().enumerate().skip(1) {
+            for (shade, path) in shades(&map).iter().enumerate().skip(1) {
                 if !path.is_empty() {
                     let share = shade as f64 / (SHADES - 1) as f64;
                     let _ = writeln!(svg, "<path fill-opacity=\"{share:.3}\" d=\"{path}\"/>");
@@ -44,7 +80,7 @@ impl Maps {
             svg.push_str("</g>\n");
             let _ = writeln!(
                 svg,
-                "<rect x=\"{left}\" y=\"24\" width=\"{SIDE}\" height=\"{SIDE}\" fill=\"none\" stroke=\"#DDE2E8\"/>"
+                "<rect x=\"{left}\" y=\"{top}\" width=\"{across}\" height=\"{down}\" fill=\"none\" stroke=\"#DDE2E8\"/>"
             );
         }
         svg.push_str("</svg>\n");
@@ -61,6 +97,22 @@ impl Maps {
         }
         text
     }
+}
+
+/// The same picture with at most so many pixels along a side, each the mean of those it
+/// stands for.
+fn coarser(map: &Array2<f64>) -> Array2<f64> {
+    let (rows, columns) = map.dim();
+    let (height, width) = (rows.min(MOST_PIXELS), columns.min(MOST_PIXELS));
+    if (height, width) == (rows, columns) {
+        return map.clone();
+    }
+    Array2::from_shape_fn((height, width), |(y, x)| {
+        let down = Slice::from(y * rows / height..(y + 1) * rows / height);
+        let across = Slice::from(x * columns / width..(x + 1) * columns / width);
+        let strip = map.slice_axis(Axis(0), down);
+        strip.slice_axis(Axis(1), across).mean().unwrap_or(0.0)
+    })
 }
 
 /// For each shade, a path over all its pixels; neighbours in a row are one stroke.
@@ -100,5 +152,10 @@ mod tests {
         };
         assert!(maps.svg().contains("</svg>") && !maps.svg().contains("NaN"));
         assert_eq!(maps.csv().lines().count(), 1 + 6 + 4);
+        let large = coarser(&Array2::from_elem((300, 5), 2.0));
+        assert_eq!(large.dim(), (MOST_PIXELS, 5));
+        assert!(large.iter().all(|value| *value == 2.0));
+        let rows = Maps::of_rows(&array![[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]], [3, 2]);
+        assert_eq!(rows.maps[0].1[[1, 0]], 3.0);
     }
 }

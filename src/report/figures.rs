@@ -3,7 +3,7 @@
 use ndarray::{Array2, ArrayView1, Axis};
 
 use super::RunRecords;
-use crate::plot::{Chart, HeatMap, Scale, Series, short};
+use crate::plot::{Chart, HeatMap, Maps, Scale, Series, short};
 use crate::solver::Record;
 
 /// A named picture with a sentence about it.
@@ -305,23 +305,45 @@ fn sparsity(run: &RunRecords) -> Figure {
 }
 
 fn signals_of_w(run: &RunRecords) -> Figure {
+    let columns = run.w.t().to_owned();
+    let pictures = shape_of(run, "shape-w").map(|shape| pictures(&columns, shape));
     Figure {
         name: "w_columns".into(),
         title: "Columns of W".into(),
-        caption: "Each component's signal over the rows of X, scaled to its maximum.".into(),
-        svg: signals(&run.w.t().to_owned(), "row of X"),
-        wide: false,
+        caption: match &pictures {
+            Some(_) => "Each component as a picture of the rows of X, from 0 to its maximum.",
+            None => "Each component's signal over the rows of X, scaled to its maximum.",
+        }
+        .into(),
+        wide: pictures.is_some(),
+        svg: pictures.unwrap_or_else(|| signals(&columns, "row of X")),
     }
 }
 
 fn signals_of_h(run: &RunRecords) -> Figure {
+    let pictures = shape_of(run, "shape-h").map(|shape| pictures(&run.h, shape));
     Figure {
         name: "h_rows".into(),
         title: "Rows of H".into(),
-        caption: "Each component's weights over the columns of X, scaled to their maximum.".into(),
-        svg: signals(&run.h, "column of X"),
-        wide: false,
+        caption: match &pictures {
+            Some(_) => "Each component as a picture of the columns of X, from 0 to its maximum.",
+            None => "Each component's weights over the columns of X, scaled to their maximum.",
+        }
+        .into(),
+        wide: pictures.is_some(),
+        svg: pictures.unwrap_or_else(|| signals(&run.h, "column of X")),
     }
+}
+
+/// The shape of pictures that the settings name.
+fn shape_of(run: &RunRecords, setting: &str) -> Option<[usize; 2]> {
+    let text = run.summary["settings"][setting].as_str()?;
+    let (height, width) = text.split_once(['x', '×'])?;
+    Some([height.parse().ok()?, width.parse().ok()?])
+}
+
+fn pictures(components: &Array2<f64>, shape: [usize; 2]) -> String {
+    Maps::of_rows(components, shape).svg()
 }
 
 /// One strip per signal, or a heat map where strips would be too many.

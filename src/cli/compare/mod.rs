@@ -224,7 +224,9 @@ pub fn compare(arguments: &CompareArguments) -> Result<Ending> {
     if let Some(out) = &arguments.out {
         let truth = arguments.truth.iter().map(PathBuf::from);
         let data = arguments.table.inputs(arguments.data.as_deref());
-        check_inputs_safe(out, data.into_iter().chain(truth))?;
+        let graphs = arguments.penalties.graphs.files();
+        let graphs = graphs.map(|(_, file)| PathBuf::from(file));
+        check_inputs_safe(out, data.into_iter().chain(truth).chain(graphs))?;
     }
     let progress = Progress::new(arguments.quiet || arguments.json);
     let interrupted = interruption();

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use altbi::data::{
     Benchmark, Noise, Source, benchmark_a, benchmark_b, benchmark_c, benchmark_d, read_matrix,
 };
+use altbi::report::Labels;
 use altbi::tuner::{Judge, Task};
 use altbi::{Divergence, Error, Precision, Result};
 
@@ -28,6 +29,11 @@ impl CompareArguments {
 
     pub(super) fn tasks(&self) -> Result<Vec<Task>> {
         let divergence: Arc<dyn Divergence> = Arc::new(self.divergence);
+        // (Neighbours are found by what is not held out.)
+        let with_graphs = |mut task: Task, labels: Option<&Labels>| {
+            task.terms = self.penalties.terms_for(&task.split, labels)?;
+            Ok(task)
+        };
         let terms = self.penalties.terms()?;
         let seeds = (0..self.runs as u64).map(|run| self.seed.wrapping_add(run));
         let Some(data) = &self.data else {
@@ -49,13 +55,20 @@ impl CompareArguments {
                 let clean = self.benchmark(seed);
                 let rank = self.rank.unwrap_or(clean.w.ncols());
                 let (divergence, terms) = (divergence.clone(), terms.clone());
-                Task::of_benchmark(&clean, noise, self.outer(), rank, divergence, terms, seed)
+                let outer = self.outer();
+                Task::of_benchmark(&clean, noise, outer, rank, divergence, terms, seed)
+                    .and_then(|task| with_graphs(task, None))
             });
             return tasks.collect();
         };
         let rank = self.rank.ok_or(Error::RankMissing)?;
         let source = Source::from(data.as_str());
-        let problem = self.table.read(&source, self.quiet)?.problem(&self.table)?;
+        let mut data = self.table.read(&source, self.quiet)?;
+        let problem = data.problem(&self.table)?;
+        let labels = Labels {
+            rows: data.table.row_labels,
+            columns: data.table.column_labels,
+        };
         problem.check_domain(divergence.as_ref())?;
         let truth = self.truth.as_ref().map(|path| read_matrix(Path::new(path)));
         let truth = truth.transpose()?;
@@ -77,11 +90,11 @@ impl CompareArguments {
             let (divergence, terms) = (divergence.clone(), terms.clone());
             let problem = problem.clone();
             let task = Task::of_data(problem, self.outer(), test, rank, divergence, terms, seed);
-            task.map(|mut task| {
+            task.and_then(|mut task| {
                 if let Some(truth) = &truth {
                     task.judge = Judge::Truth(truth.clone());
                 }
-                task
+                with_graphs(task, Some(&labels))
             })
         });
         tasks.collect()

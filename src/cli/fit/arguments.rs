@@ -167,7 +167,9 @@ impl FitArguments {
             LambdaArgument::Auto | LambdaArgument::Value(_) => None,
         };
         let starts = [self.init_w.as_ref(), self.init_h.as_ref(), lambda];
-        let starts = starts.into_iter().flatten().map(PathBuf::from);
+        let graphs = self.tuning.penalties.graphs.files().map(|(_, file)| file);
+        let starts = starts.into_iter().flatten().chain(graphs);
+        let starts = starts.map(PathBuf::from);
         let table = self.table.inputs(self.data.as_deref());
         starts.chain(self.config.clone()).chain(table)
     }
@@ -253,9 +255,11 @@ impl FitArguments {
             ("init-h", self.init_h.as_ref()),
             ("lambda", lambda),
         ];
+        let graphs = self.tuning.penalties.graphs.files();
         let files = files
             .into_iter()
-            .filter_map(|(key, file)| Some((key, absolute(file?))));
+            .chain(graphs.map(|(key, file)| (key, Some(file))));
+        let files = files.filter_map(|(key, file)| Some((key, absolute(file?))));
         let found = [
             ("bunch-over", self.tuning.over().to_string()),
             ("select", self.selection().to_string()),

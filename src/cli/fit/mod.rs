@@ -12,8 +12,8 @@ use altbi::data::{Benchmark, Reading, Source, Table, demo, text_fingerprint};
 use altbi::metrics::recovery;
 use altbi::report::{Choice, HeldOutShare, Labels, RunFolder, RunRecords, Summary, shell_quoted};
 use altbi::{
-    AltBiConfig, Checkpoint, CheckpointFault, Error, GivenFactors, Initial, Outcome, Problem,
-    Result, Selection, Solver, StopReason,
+    AltBiConfig, Checkpoint, CheckpointFault, Error, GivenFactors, Initial, Outcome, PenaltyTerm,
+    Problem, Result, Selection, Side, Solver, StopReason,
 };
 use clap::Args;
 use ndarray::Array2;
@@ -104,6 +104,8 @@ struct Run<'a> {
     full: Option<Problem>,
     /// E, for these data.
     outer: OuterError,
+    /// The penalties, for these data.
+    terms: Vec<(Side, PenaltyTerm)>,
     /// Copies of what came through standard input, by the names of their files.
     inputs_to_keep: Vec<(&'static str, String)>,
     labels: Labels,
@@ -167,16 +169,20 @@ impl<'a> Run<'a> {
         let full = data.problem(&arguments.table)?;
         let (problem, outer) = arguments.criterion.hold_out(&full, arguments.divergence)?;
         let table = data.table;
+        let labels = Labels {
+            rows: table.row_labels,
+            columns: table.column_labels,
+        };
+        let penalties = &arguments.tuning.penalties;
+        let terms = penalties.terms_for(&problem, Some(&labels))?;
         Ok(Self {
+            terms,
             data_hash,
             inputs_to_keep,
             full: (arguments.preset == Preset::Practical).then_some(full),
             problem,
             outer,
-            labels: Labels {
-                rows: table.row_labels,
-                columns: table.column_labels,
-            },
+            labels,
             reading,
             arguments,
             folder,
@@ -245,7 +251,7 @@ impl<'a> Run<'a> {
         let arguments = self.arguments;
         let solver = self
             .solver
-            .penalizing(arguments.divergence, arguments.tuning.penalties.terms()?)
+            .penalizing(arguments.divergence, self.terms.clone())
             .with_shared_criterion(self.outer.criterion());
         if !fresh {
             return Ok(solver);

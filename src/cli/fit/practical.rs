@@ -23,7 +23,7 @@ impl Run<'_> {
         checkpoint: Option<&Checkpoint>,
     ) -> Result<(Outcome, Option<Choice>)> {
         let arguments = self.arguments;
-        let terms = arguments.tuning.penalties.terms()?;
+        let terms = self.terms.clone();
         let mut practical = Practical::new(self.solver.rank, arguments.divergence, terms)
             .with_outer_error(self.outer)
             .with_factors(GivenFactors {

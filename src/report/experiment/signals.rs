@@ -71,9 +71,7 @@ pub(super) fn signals(results: &DatasetResults) -> Result<Vec<Plotted>> {
     }
     if let Arrangement::Maps { side } = results.dataset.layout {
         for (name, title, factors) in &shown {
-            let maps = Maps {
-                maps: maps(&factors.h, side),
-            };
+            let maps = Maps::of_rows(&factors.h, [side, side]);
             all.push(Plotted {
                 figure: Figure {
                     name: format!("maps_{name}"),
@@ -96,15 +94,6 @@ fn matched(truth: &Factors, found: Factors) -> Result<Factors> {
         w: found.w.select(Axis(1), &order),
         h: found.h.select(Axis(0), &order),
     })
-}
-
-fn maps(h: &Array2<f64>, side: usize) -> Vec<(String, Array2<f64>)> {
-    let rows = h.rows().into_iter().enumerate();
-    rows.map(|(k, row)| {
-        let map = Array2::from_shape_fn((side, side), |(y, x)| row[y * side + x]);
-        (format!("{}", k + 1), map)
-    })
-    .collect()
 }
 
 fn columns_csv(w: &Array2<f64>) -> String {

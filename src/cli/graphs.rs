@@ -1,0 +1,133 @@
+//! Flags that say which rows and columns are neighbours.
+
+use std::path::Path;
+use std::str::FromStr;
+
+use altbi::data::read_edges;
+use altbi::penalty::Graph;
+use altbi::report::Labels;
+use altbi::{Error, Problem, Result, Side};
+use clap::Args;
+
+/// `--graph`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum GraphArgument {
+    /// The nearest neighbours of each row.
+    Nearest(usize),
+    /// Edges from a file.
+    File(String),
+}
+
+impl FromStr for GraphArgument {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        let Some(count) = text.strip_prefix("knn:") else {
+            return Ok(Self::File(text.into()));
+        };
+        let count = count.parse().map_err(|_| Error::UnknownName {
+            kind: "graph",
+            name: text.into(),
+            known: "a file, knn:<number>",
+        })?;
+        Ok(Self::Nearest(count))
+    }
+}
+
+/// `--shape-w`, `--shape-h`: height and width of a picture.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Shape {
+    height: usize,
+    width: usize,
+}
+
+impl FromStr for Shape {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        let sides = text.split_once(['x', '×']);
+        let sides = sides.and_then(|(a, b)| Some((a.parse().ok()?, b.parse().ok()?)));
+        match sides {
+            Some((height, width)) if height > 0 && width > 0 => Ok(Self { height, width }),
+            _ => Err(Error::UnknownName {
+                kind: "shape",
+                name: text.into(),
+                known: "<height>x<width>, such as 28x23",
+            }),
+        }
+    }
+}
+
+/// Which rows and columns are neighbours.
+#[derive(Debug, Clone, Args)]
+pub struct GraphArguments {
+    /// The graph of the penalty graph on W: a file (edge list or Matrix Market), or knn:<k>, the
+    /// k nearest neighbours of each row of X, by what the updates see of it
+    #[arg(long, value_name = "FILE")]
+    pub graph: Option<GraphArgument>,
+    /// The same on H, for the columns of X
+    #[arg(long, value_name = "FILE")]
+    pub graph_h: Option<GraphArgument>,
+    /// The rows of X are the pixels of a picture, row by row: components of W are shown as
+    /// pictures, and the penalty graph ties neighbouring pixels
+    #[arg(long, value_name = "HxW")]
+    pub shape_w: Option<Shape>,
+    /// The same for the columns of X and components of H
+    #[arg(long, value_name = "HxW")]
+    pub shape_h: Option<Shape>,
+}
+
+impl GraphArguments {
+    /// The files among its flags, under their names.
+    pub fn files(&self) -> impl Iterator<Item = (&'static str, &String)> {
+        let graphs = [("graph", &self.graph), ("graph-h", &self.graph_h)];
+        graphs.into_iter().filter_map(|(flag, graph)| match graph {
+            Some(GraphArgument::File(file)) => Some((flag, file)),
+            _ => None,
+        })
+    }
+
+    /// Refuses pictures of another size than the data.
+    pub fn check(&self, problem: &Problem) -> Result<()> {
+        let [n, m] = problem.shape();
+        for (shape, factor, lines, found) in [
+            (self.shape_w, "W", "rows", n),
+            (self.shape_h, "H", "columns", m),
+        ] {
+            if let Some(Shape { height, width }) = shape
+                && height.checked_mul(width) != Some(found)
+            {
+                return Err(Error::PenaltyRows {
+                    penalty: format!("pictures of {height}×{width}"),
+                    factor,
+                    lines,
+                    expected: height.saturating_mul(width),
+                    found,
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// The graph of a side's rows.
+    pub fn of(&self, side: Side, problem: &Problem, labels: Option<&Labels>) -> Result<Graph> {
+        let [n, m] = problem.shape();
+        let (graph, shape, lines, names) = match side {
+            Side::W => (&self.graph, self.shape_w, n, labels.map(|of| &of.rows)),
+            Side::H => (&self.graph_h, self.shape_h, m, labels.map(|of| &of.columns)),
+        };
+        let names = names.and_then(|names| names.as_deref());
+        match (graph, shape) {
+            (Some(GraphArgument::Nearest(count)), _) => Graph::nearest(problem, side, *count),
+            (Some(GraphArgument::File(file)), _) => {
+                Graph::from_edges(lines, read_edges(Path::new(file), lines, names)?)
+            }
+            (None, Some(Shape { height, width })) => Ok(Graph::grid(height, width)),
+            (None, None) => Err(Error::Conflict {
+                first: "the penalty graph",
+                second: "no graph",
+                reason: "--graph or --shape-w gives that of W, --graph-h or --shape-h that of H",
+            }),
+        }
+    }
+}

@@ -1,0 +1,230 @@
+//! Squared differences along edges: what smoothness and graphs have in common.
+//!
+//! An edge between rows i and j with strength a adds `½ a Σ_k (w_ik − w_jk)²`. It is shared half
+//! and half by its rows, so that with weights λ it weighs `e = ½ a (λ_i + λ_j)`, and the
+//! gradient splits into
+//!
+//! $$ p^+_i = \Big(\sum_j e_{ij}\Big) w_i, \qquad p^-_i = \sum_j e_{ij} w_j $$
+//!
+//! Both are linear in w, and symmetric; both are linear in λ.
+
+use std::ops::Range;
+
+use burn::tensor::{IndexingUpdateOp, Int, Tensor, TensorData};
+
+use super::{Rows, Spread};
+use crate::split::{MajoriserPowers, Split};
+
+/// Edges on tensors.
+///
+/// # Shapes
+/// Factors n×r, weights broadcasting to it, strengths one for each edge.
+pub(super) struct Edges {
+    ends: [Vec<i64>; 2],
+    strengths: Vec<f64>,
+}
+
+impl Edges {
+    /// From pairs of rows.
+    pub(super) fn new(pairs: impl Iterator<Item = (usize, usize, f64)>) -> Self {
+        let mut edges = Self {
+            ends: [Vec::new(), Vec::new()],
+            strengths: Vec::new(),
+        };
+        for (i, j, strength) in pairs {
+            edges.ends[0].push(i as i64);
+            edges.ends[1].push(j as i64);
+            edges.strengths.push(strength);
+        }
+        edges
+    }
+
+    fn is_empty(&self) -> bool {
+        self.strengths.is_empty()
+    }
+
+    /// Both ends of each edge, and the strengths, beside a tensor.
+    fn beside(&self, w: &Tensor<2>) -> Taken {
+        let device = w.device();
+        let ends = self.ends.each_ref().map(|ends| {
+            let data = TensorData::new(ends.clone(), [ends.len()]);
+            Tensor::<1, Int>::from_data(data, &device)
+        });
+        let count = self.strengths.len();
+        let data = TensorData::new(self.strengths.clone(), [count, 1]);
+        Taken {
+            ends,
+            strengths: Tensor::from_data(data, (&device, w.dtype())),
+            shape: w.dims(),
+        }
+    }
+
+    /// What each entry adds to `Σ_i r_i`, n×r.
+    pub(super) fn shares(&self, w: &Tensor<2>) -> Tensor<2> {
+        if self.is_empty() {
+            return w.zeros_like();
+        }
+        let edges = self.beside(w);
+        let [here, there] = edges.of(w);
+        let difference = here - there;
+        // (A product: Burn's square calls a general power.)
+        let share = difference.clone() * difference * edges.strengths.clone() * 0.25;
+        edges.summed([share.clone(), share], w)
+    }
+
+    /// `Σ λ r` differentiated, in nonnegative parts.
+    pub(super) fn weighted_split(&self, w: &Tensor<2>, weight: &Tensor<2>) -> Split {
+        if self.is_empty() {
+            return Split {
+                positive: w.zeros_like(),
+                negative: w.zeros_like(),
+            };
+        }
+        let edges = self.beside(w);
+        let [here, there] = edges.of(w);
+        let of_edge = edges.weights(weight);
+        let (here, there) = (here * of_edge.clone(), there * of_edge);
+        Split {
+            positive: edges.summed([here.clone(), there.clone()], w),
+            negative: edges.summed([there, here], w),
+        }
+    }
+
+    /// The transpose of the split in w, for cotangents of its parts. Both maps are symmetric.
+    pub(super) fn weighted_cotangent(&self, weight: &Tensor<2>, parts: &Split) -> Tensor<2> {
+        let of_positive = self.weighted_split(&parts.positive, weight).positive;
+        let of_negative = self.weighted_split(&parts.negative, weight).negative;
+        of_positive + of_negative
+    }
+
+    /// The transpose of the split in the weights, n×r:
+    /// `ē = a (p̄⁺_i w_i + p̄⁺_j w_j + p̄⁻_i w_j + p̄⁻_j w_i)`, half of it to either end.
+    pub(super) fn weight_cotangent(&self, w: &Tensor<2>, parts: &Split) -> Tensor<2> {
+        if self.is_empty() {
+            return w.zeros_like();
+        }
+        let edges = self.beside(w);
+        let [here, there] = edges.of(w);
+        let [positive_here, positive_there] = edges.of(&parts.positive);
+        let [negative_here, negative_there] = edges.of(&parts.negative);
+        let along = positive_here * here.clone()
+            + positive_there * there.clone()
+            + negative_here * there
+            + negative_there * here;
+        let half = along * edges.strengths.clone() * 0.5;
+        edges.summed([half.clone(), half], w)
+    }
+}
+
+/// `−w_i w_j` is majorised by `−w̃_i w̃_j (1 + log(u_i u_j))`, whose derivative decays as 1/u;
+/// the squares grow with u.
+pub(super) const POWERS: MajoriserPowers = MajoriserPowers {
+    growing: 1.0,
+    decaying: -1.0,
+};
+
+/// Edges as tensors beside a factor.
+struct Taken {
+    ends: [Tensor<1, Int>; 2],
+    /// One column.
+    strengths: Tensor<2>,
+    shape: [usize; 2],
+}
+
+impl Taken {
+    /// A matrix at both ends of each edge.
+    fn of(&self, matrix: &Tensor<2>) -> [Tensor<2>; 2] {
+        let full = matrix.clone().expand(self.shape);
+        let [from, to] = self.ends.clone();
+        [full.clone().select(0, from), full.select(0, to)]
+    }
+
+    /// `½ a (λ_i + λ_j)`.
+    fn weights(&self, weight: &Tensor<2>) -> Tensor<2> {
+        // One weight for all rows is both ends' own.
+        let ends = match weight.dims() {
+            [1, _] => weight.clone(),
+            _ => {
+                let [here, there] = self.of(weight);
+                (here + there) * 0.5
+            }
+        };
+        ends * self.strengths.clone()
+    }
+
+    /// What the edges give to their ends, summed in each row.
+    fn summed(&self, values: [Tensor<2>; 2], like: &Tensor<2>) -> Tensor<2> {
+        let ends = self.ends.clone().into_iter().zip(values);
+        ends.fold(like.zeros_like(), |sum, (rows, values)| {
+            sum.select_assign(0, rows, values, IndexingUpdateOp::Add)
+        })
+    }
+}
+
+/// The neighbours of each row, for plain numbers.
+pub(super) trait Neighbours: Sync {
+    /// Rows j with the strengths of the edges to them, of `count` rows.
+    fn of(&self, i: usize, count: usize) -> impl Iterator<Item = (usize, f64)>;
+}
+
+/// `½ a (λ_i + λ_j)` of an entry.
+#[inline]
+fn weight_of(weight: &Spread, [i, j]: [usize; 2], strength: f64, k: usize) -> f64 {
+    0.5 * strength * (weight.at(i, k) + weight.at(j, k))
+}
+
+/// As [`HostPenalty::add_split`](super::HostPenalty::add_split).
+pub(super) fn add_split(
+    neighbours: &impl Neighbours,
+    w: Rows<'_>,
+    weight: &Spread,
+    rows: Range<usize>,
+    positive: &mut [f64],
+    negative: &mut [f64],
+) {
+    let slots = positive.chunks_exact_mut(w.rank);
+    let slots = slots.zip(negative.chunks_exact_mut(w.rank));
+    for (i, (positive, negative)) in rows.zip(slots) {
+        let own = w.row(i);
+        for (j, strength) in neighbours.of(i, w.count()) {
+            let other = w.row(j);
+            for k in 0..w.rank {
+                let edge = weight_of(weight, [i, j], strength, k);
+                positive[k] += edge * own[k];
+                negative[k] += edge * other[k];
+            }
+        }
+    }
+}
+
+/// As [`HostPenalty::add_cotangent`](super::HostPenalty::add_cotangent).
+pub(super) fn add_cotangent(
+    neighbours: &impl Neighbours,
+    w: Rows<'_>,
+    weight: &Spread,
+    [of_positive, of_negative]: [Rows<'_>; 2],
+    rows: Range<usize>,
+    factor: &mut [f64],
+    weights: &mut [f64],
+) {
+    weights.fill(0.0);
+    let slots = factor.chunks_exact_mut(w.rank);
+    let slots = slots.zip(weights.chunks_exact_mut(w.rank));
+    for (i, (factor, weights)) in rows.zip(slots) {
+        let (own, positive, negative) = (w.row(i), of_positive.row(i), of_negative.row(i));
+        for (j, strength) in neighbours.of(i, w.count()) {
+            let (other, positive_there) = (w.row(j), of_positive.row(j));
+            let negative_there = of_negative.row(j);
+            for k in 0..w.rank {
+                let edge = weight_of(weight, [i, j], strength, k);
+                factor[k] += edge * (positive[k] + negative_there[k]);
+                // Half of the edge's, which both of its ends share.
+                let along = positive[k] * own[k]
+                    + positive_there[k] * other[k]
+                    + negative[k] * other[k]
+                    + negative_there[k] * own[k];
+                weights[k] += 0.5 * strength * along;
+            }
+        }
+    }
+}
