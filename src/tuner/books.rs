@@ -6,10 +6,10 @@ use super::ledger::{Ledger, Point};
 use super::{DIAL, Rival, Task};
 use crate::config::{AltBiConfig, Method, Selection};
 use crate::error::{Error, Result};
-use crate::factors::{Factors, GivenFactors};
+use crate::factors::{Factors, GivenFactors, Side};
 use crate::lambda::{LambdaStart, Layout, Scope, Units};
+use crate::penalty::PenaltyTerm;
 use crate::practical::{self, LONGEST, PATIENCE, REFIT};
-use crate::problem::Problem;
 use crate::solver::{Record, Solver, State, Stepper, StopReason, Stopping};
 
 /// Updates between two looks at the held-out error.
@@ -106,14 +106,20 @@ impl<'a> Books<'a> {
         Ok(books)
     }
 
+    /// The settings of its solves.
+    pub(crate) fn config(&self) -> AltBiConfig {
+        self.config.clone()
+    }
+
     fn solver(&self, config: AltBiConfig) -> Solver {
-        Solver::penalizing(
-            config,
-            self.task.divergence.clone(),
-            self.task.terms.clone(),
-        )
-        .with_shared_criterion(self.task.outer.criterion())
-        .by_outer_error()
+        self.solver_of(config, self.task.terms.clone())
+    }
+
+    /// A solver with penalties of the rival's own.
+    pub(crate) fn solver_of(&self, config: AltBiConfig, terms: Vec<(Side, PenaltyTerm)>) -> Solver {
+        Solver::penalizing(config, self.task.divergence.clone(), terms)
+            .with_shared_criterion(self.task.outer.criterion())
+            .by_outer_error()
     }
 
     /// How many numbers there are to choose.
@@ -169,6 +175,18 @@ impl<'a> Books<'a> {
         self.solve_with(config, Vec::new(), Some(weights), None, schedule)
     }
 
+    /// The held-out error of a plain solve, on nobody's books.
+    pub(crate) fn plain_error(&self) -> f64 {
+        let mut config = self.config.clone().with_method(Method::MuT);
+        config.lambda = LambdaStart::Auto;
+        config.max_iterations = STOPPING.limit;
+        let solver = self.solver(config).with_factors(self.start());
+        let outcome = solver
+            .with_patience(PATIENCE / STRIDE)
+            .run(&self.task.split);
+        outcome.map_or(f64::NAN, |outcome| outcome.outer_error)
+    }
+
     /// To the last update, wherever the held-out error goes.
     pub(crate) fn solve_to_the_end(&mut self) -> Result<Option<Solved>> {
         let mut config = self.config.clone().with_method(Method::MuT);
@@ -176,7 +194,7 @@ impl<'a> Books<'a> {
         let solver = self.solver(config).with_factors(self.start());
         let (mut state, mut stepper) = solver.begin(&self.task.split)?;
         while state.iteration < STOPPING.limit && !self.ledger.is_spent() {
-            state = match self.advance(&mut stepper, &state) {
+            state = match self.advance(&mut stepper, &state, STRIDE) {
                 Err(Error::NotFinite { .. }) => break,
                 other => other?,
             };
@@ -187,21 +205,28 @@ impl<'a> Books<'a> {
         Ok(Some(solved(dials, end, &mut stepper)))
     }
 
-    fn start(&self) -> GivenFactors {
+    /// Where everybody starts.
+    pub(crate) fn start(&self) -> GivenFactors {
         GivenFactors {
             w: Some(self.start.w.clone()),
             h: Some(self.start.h.clone()),
         }
     }
 
-    fn advance(&mut self, stepper: &mut Stepper<'_>, state: &State) -> Result<State> {
+    /// One iteration of so many updates.
+    pub(crate) fn advance(
+        &mut self,
+        stepper: &mut Stepper<'_>,
+        state: &State,
+        updates: usize,
+    ) -> Result<State> {
         let next = stepper.step(state);
         let (error, factors) = match &next {
             Ok(next) => (next.record.outer_error, &next.factors),
             // What blew up was work all the same.
             Err(_) => (f64::INFINITY, &state.factors),
         };
-        self.ledger.book(self.task, STRIDE as f64, error, factors);
+        self.ledger.book(self.task, updates as f64, error, factors);
         next
     }
 
@@ -232,7 +257,7 @@ impl<'a> Books<'a> {
         let (mut state, mut stepper) = solver.begin(&self.task.split)?;
         self.solves += 1;
         while !self.ledger.is_spent() {
-            state = match self.advance(&mut stepper, &state) {
+            state = match self.advance(&mut stepper, &state, STRIDE) {
                 // What blew up has come to its end; the best iterate stays.
                 Err(Error::NotFinite { .. }) => break,
                 other => other?,
@@ -268,8 +293,23 @@ impl<'a> Books<'a> {
                 }
             }
         };
-        let absolute = rival == Rival::Fixed;
-        let (refit, divergence) = self.refit(&self.task.full, &chosen, absolute)?;
+        let mut config = self.config.clone();
+        if rival == Rival::Fixed {
+            config.units = Units::Absolute;
+        }
+        let terms = self.task.terms.clone();
+        self.answer_with(rival, chosen, config, terms)
+    }
+
+    /// The same for a solve with settings and penalties of the rival's own.
+    pub(crate) fn answer_with(
+        self,
+        rival: Rival,
+        chosen: Solved,
+        config: AltBiConfig,
+        terms: Vec<(Side, PenaltyTerm)>,
+    ) -> Result<Answer> {
+        let (refit, divergence) = self.refit(&chosen, config, terms)?;
         Ok(Answer {
             rival,
             outer_error: chosen.outer_error,
@@ -288,27 +328,24 @@ impl<'a> Books<'a> {
     /// updates on all entries the one that fits them best.
     fn refit(
         &self,
-        full: &Problem,
         chosen: &Solved,
-        absolute: bool,
+        config: AltBiConfig,
+        terms: Vec<(Side, PenaltyTerm)>,
     ) -> Result<(Factors, (f64, f64))> {
-        let mut config = self.config.clone().with_bunch(1).with_max_iterations(REFIT);
-        if absolute {
-            config.units = Units::Absolute;
-        }
+        // Bunches as long as those that led here.
+        let length = config.bunch.min(REFIT);
+        let config = config
+            .with_bunch(length)
+            .with_max_iterations(REFIT.div_ceil(length));
         let factors = &chosen.factors;
-        let mut solver = Solver::penalizing(
-            config,
-            self.task.divergence.clone(),
-            self.task.terms.clone(),
-        )
-        .with_lambda(chosen.lambda.clone())
-        .with_factors(GivenFactors {
-            w: Some(factors.w.clone()),
-            h: Some(factors.h.clone()),
-        });
+        let mut solver = Solver::penalizing(config, self.task.divergence.clone(), terms)
+            .with_lambda(chosen.lambda.clone())
+            .with_factors(GivenFactors {
+                w: Some(factors.w.clone()),
+                h: Some(factors.h.clone()),
+            });
         // (What came before a blow-up counts.)
-        let outcome = solver.run(full)?;
+        let outcome = solver.run(&self.task.full)?;
         let before = outcome.history[0].divergence;
         Ok((outcome.factors(), (before, outcome.divergence)))
     }

@@ -7,7 +7,7 @@ use super::books::Answer;
 use super::ledger::or_null;
 use super::{
     Books, Point, Rival, Task, covariance, discrepancy, exponential, genetic, grid, hypergradient,
-    l_curve, parzen, path, random, single,
+    l_curve, parzen, path, random, relevance, single,
 };
 use crate::error::{Error, Result};
 use crate::lambda::Scope;
@@ -181,6 +181,7 @@ pub fn contest(
                 Rival::Genetic => genetic::run(books)?,
                 Rival::LCurve => l_curve::run(books)?,
                 Rival::Discrepancy => discrepancy::run(books)?,
+                Rival::ArdL1 | Rival::ArdL2 => relevance::run(*rival, books)?,
             };
             // What was broken off is no answer.
             if going() {

@@ -20,8 +20,9 @@
 //! | `genetic` | selection, crossover, mutation (crate genetic_algorithm) | `genetic` |
 //! | `l-curve` | the corner of log D against log penalty | `l_curve` |
 //! | `discrepancy` | the strongest λ that fits as well as the noise allows | `discrepancy` |
+//! | `ard-l1`, `ard-l2` | automatic relevance determination, with penalties of its own | `relevance` |
 //!
-//! All but the first choose a *dial* for each penalty: log λ in relative units
+//! All but the first and the last choose a *dial* for each penalty: log λ in relative units
 //! ([`Units::Relative`](crate::Units)), between −9 and 4. What is compared is the held-out
 //! error, and where the truth or a test mask is known ([`Judge`]) the error there.
 
@@ -38,6 +39,7 @@ mod ledger;
 mod parzen;
 mod path;
 mod random;
+mod relevance;
 mod single;
 mod task;
 
@@ -84,10 +86,14 @@ pub enum Rival {
     LCurve,
     /// The discrepancy principle.
     Discrepancy,
+    /// Automatic relevance determination, ℓ1.
+    ArdL1,
+    /// Automatic relevance determination, squared ℓ2.
+    ArdL2,
 }
 
 /// All of them. The first sets the budget of the others.
-pub const RIVALS: [Rival; 13] = [
+pub const RIVALS: [Rival; 15] = [
     Rival::Practical,
     Rival::Plain,
     Rival::None,
@@ -101,6 +107,8 @@ pub const RIVALS: [Rival; 13] = [
     Rival::Genetic,
     Rival::LCurve,
     Rival::Discrepancy,
+    Rival::ArdL1,
+    Rival::ArdL2,
 ];
 
 impl Rival {
@@ -127,4 +135,6 @@ words!(Rival, "rival" {
     Genetic = "genetic",
     LCurve = "l-curve",
     Discrepancy = "discrepancy",
+    ArdL1 = "ard-l1",
+    ArdL2 = "ard-l2",
 });

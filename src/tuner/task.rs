@@ -6,7 +6,7 @@ use ndarray::Array2;
 
 use crate::criterion::{OuterError, Unseen};
 use crate::data::{Benchmark, Noise};
-use crate::divergence::Divergence;
+use crate::divergence::{Divergence, SmoothedKl};
 use crate::error::Result;
 use crate::factors::{Factors, Side};
 use crate::numerics::{Precision, to_host};
@@ -105,8 +105,8 @@ impl Task {
 
     /// The judge's error of factors. Against the truth Y it is `‖Y − WH‖² / ‖Y‖²` whatever
     /// the divergence (D(Y, WH) would be ruled by entries where WH is all but zero); on test
-    /// entries, which have their noise, it is the divergence per entry. NaN where nobody
-    /// judges.
+    /// entries, which have their noise, it is the divergence per entry; for counts under KL that
+    /// of smoothed numbers. NaN where nobody judges.
     pub fn judged(&self, factors: &Factors) -> f64 {
         let y = factors.w.dot(&factors.h);
         match &self.judge {
@@ -116,10 +116,17 @@ impl Task {
                 squares(&(truth - &y)) / squares(truth)
             }
             Judge::Test(problem, weights) => {
+                // A few entries with WH near 0 would rule KL, and judge in place of the rest.
+                let is_kl = self.divergence.fused().and_then(|of| of.plain_beta()) == Some(1.0);
+                let judge: Arc<dyn Divergence> = if is_kl && problem.has_counts() {
+                    Arc::new(SmoothedKl::HALF)
+                } else {
+                    self.divergence.clone()
+                };
                 let floor = self.divergence.floor(self.full.precision());
                 let y = y.mapv(|y| y.max(floor));
                 let (x, y) = (&problem.rows().x, self.full.state(&y));
-                let values = to_host(&self.divergence.value(x, &y));
+                let values = to_host(&judge.value(x, &y));
                 let weighted = values.iter().zip(weights.iter());
                 // (What is missing need not be a number that a divergence can measure.)
                 let weighted = weighted.filter(|(_, weight)| *weight > 0.0);

@@ -1,0 +1,61 @@
+//! Which of the candidates is taken.
+
+use ndarray::{Axis, Slice};
+
+use crate::criterion::Criterion;
+use crate::divergence::Divergence;
+use crate::factors::Factors;
+use crate::numerics::to_host;
+use crate::problem::Problem;
+
+/// Standard errors by which a candidate must beat plain updates. Candidates are measured by
+/// what λ was tuned on, so that they look better than they are.
+pub const MARGIN: f64 = 1.0;
+
+/// E of each row.
+pub(crate) fn row_errors(
+    problem: &Problem,
+    divergence: &dyn Divergence,
+    criterion: &dyn Criterion,
+    factors: &Factors,
+) -> Vec<f64> {
+    let floor = divergence.floor(problem.precision());
+    let blocks = problem.blocks().into_iter().flat_map(|rows| {
+        let w = factors.w.slice_axis(Axis(0), Slice::from(rows.clone()));
+        let y = problem.state(&w.dot(&factors.h).mapv(|y| y.max(floor)));
+        to_host(&criterion.value(divergence, &problem.part(rows), &y))
+    });
+    blocks.collect()
+}
+
+/// Whether the second is lower than the first by more than so many standard errors of their
+/// difference, by the differences of the rows.
+pub(crate) fn is_lower(first: &[f64], second: &[f64], margin: f64) -> bool {
+    let count = first.len() as f64;
+    let gains = || {
+        first
+            .iter()
+            .zip(second)
+            .map(|(first, second)| first - second)
+    };
+    let gain: f64 = gains().sum();
+    let mean = gain / count;
+    let squares: f64 = gains().map(|of_row| (of_row - mean).powi(2)).sum();
+    let error = (squares * count / (count - 1.0).max(1.0)).sqrt();
+    gain > margin * error
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_gain_counts_where_the_rows_agree_on_it() {
+        let first = [10.0, 10.0, 10.0, 10.0];
+        // 4 in all, every row alike; 4 in all, by one row against the others.
+        assert!(is_lower(&first, &[9.0, 9.0, 9.1, 8.9], 1.0));
+        assert!(!is_lower(&first, &[2.0, 12.0, 11.0, 11.0], 1.0));
+        assert!(is_lower(&first, &[2.0, 12.0, 11.0, 11.0], 0.0));
+        assert!(!is_lower(&first, &first, 0.0));
+    }
+}
