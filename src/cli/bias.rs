@@ -158,10 +158,8 @@ impl BiasArguments {
         let outcome = solver.run(problem)?;
         progress.begin("hypergradients at T = 1, 2, 4, … and ∞");
         let term = PenaltyTerm::tuned(penalty()?);
-        let mut rule = Rule::new(Arc::new(self.divergence), vec![term]);
-        if self.exponent == Exponent::Monotone {
-            rule = rule.monotone()?;
-        }
+        let rule = Rule::new(Arc::new(self.divergence), vec![term]);
+        let rule = self.exponent.of(rule)?;
         let criterion = outer.criterion();
         let (factors, lambda) = (outcome.factors(), &outcome.lambda);
         compare(problem, &rule, criterion, &factors, lambda)

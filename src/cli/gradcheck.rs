@@ -254,9 +254,8 @@ impl GradcheckArguments {
                 Side::H => of_h.terms.push(term),
             }
         }
-        if self.exponent == Some(Exponent::Monotone) {
-            (of_w, of_h) = (of_w.monotone()?, of_h.monotone()?);
-        }
+        let exponent = self.exponent.unwrap_or_default();
+        (of_w, of_h) = (exponent.of(of_w)?, exponent.of(of_h)?);
         let span = match (tuning.over(), self.penalize) {
             (BunchOver::Both, _) => Span::Both,
             (BunchOver::One, Penalize::H) => Span::One(Side::H),

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::error::Result;
+use crate::update::Rule;
 use crate::words::words;
 
 /// AltBi, or one of the baselines that its gains must be measured against.
@@ -41,6 +43,25 @@ pub enum Exponent {
     /// The one that provably keeps the objective from rising
     /// ([`Rule::monotone`](crate::update::Rule::monotone)).
     Monotone,
+    /// The one that provably keeps the divergence from rising without penalties; with them it
+    /// is larger than the monotone one, and faster
+    /// ([`Rule::monotone_fit`](crate::update::Rule::monotone_fit)).
+    Fit,
+}
+
+impl Exponent {
+    /// The rule with this exponent.
+    ///
+    /// # Errors
+    /// [`Error::NoMonotoneExponent`](crate::Error::NoMonotoneExponent) where a part has no
+    /// known majoriser.
+    pub fn of(self, rule: Rule) -> Result<Rule> {
+        match self {
+            Self::One => Ok(rule),
+            Self::Monotone => rule.monotone(),
+            Self::Fit => rule.monotone_fit(),
+        }
+    }
 }
 
 /// What happens to the scale of the factors after each H update.
@@ -82,7 +103,7 @@ pub enum Selection {
 words!(Method, "method" {
     AltBi = "altbi", Mu = "mu", PenalizedMu = "p-mu", MuT = "mu-t", Frozen = "frozen",
 });
-words!(Exponent, "exponent" { One = "one", Monotone = "monotone" });
+words!(Exponent, "exponent" { One = "one", Monotone = "monotone", Fit = "fit" });
 words!(Normalization, "normalization" { None = "none", HRows = "h-rows", HRms = "h-rms" });
 words!(BunchOver, "span of a bunch" { One = "one", Both = "both" });
 words!(Selection, "selection" { Best = "best", Last = "last" });

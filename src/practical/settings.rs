@@ -7,6 +7,7 @@ use crate::factors::Side;
 use crate::hypergradient::Mode;
 use crate::lambda::{LambdaStart, LambdaStep, Scope, Units};
 use crate::penalty::PenaltyTerm;
+use crate::split::MajoriserPowers;
 
 /// The settings of the tuning run for a rank, a divergence and its penalties.
 pub fn settings(
@@ -18,23 +19,23 @@ pub fn settings(
     // where a penalty without neighbours to hold it grows faster than the divergence, as ½w²
     // does under KL: w then jumps to and fro. (Smoothness was monotone in every test.)
     let powers = divergence.majoriser_powers();
-    let overshoots = powers.is_some_and(|of_fit| {
-        let jumps = |(_, term): &(Side, PenaltyTerm)| {
+    let jumps = |of_fit: MajoriserPowers| {
+        terms.iter().any(|(_, term)| {
             let of_penalty = term.penalty.majoriser_powers();
             term.penalty.coupling().is_none()
                 && of_penalty.is_some_and(|of_penalty| of_penalty.growing > of_fit.growing)
-        };
-        of_fit.exponent() < 1.0 || terms.iter().any(jumps)
-    });
+        })
+    };
+    let exponent = match powers {
+        Some(of_fit) if jumps(of_fit) => Exponent::Monotone,
+        Some(of_fit) if of_fit.exponent() < 1.0 => Exponent::Fit,
+        _ => Exponent::One,
+    };
     AltBiConfig::new(rank)
         .with_bunch_over(BunchOver::Both)
         .with_bunch(10)
         .with_warm_up(20)
-        .with_exponent(if overshoots {
-            Exponent::Monotone
-        } else {
-            Exponent::One
-        })
+        .with_exponent(exponent)
         .with_scope(Scope::Hierarchical(1.0))
         .with_units(Units::Relative)
         .with_lambda_step(LambdaStep::Adam(0.3))

@@ -5,7 +5,7 @@ use ndarray::Array2;
 use super::history::median;
 use super::stopping::relative_change;
 use super::{Record, Solver, State};
-use crate::config::{Exponent, Method, Normalization};
+use crate::config::{Method, Normalization};
 use crate::engine::{Engine, Errors};
 use crate::error::{Error, Result};
 use crate::factors::Factors;
@@ -144,12 +144,10 @@ impl Solver {
     pub(super) fn rules(&self) -> Result<(Rule, Rule)> {
         let mut of_w = Rule::new(self.divergence.clone(), self.terms.clone());
         let mut of_h = Rule::new(self.divergence.clone(), self.terms_of_h.clone());
-        if self.config.exponent == Exponent::Monotone {
-            // Before the tuned term goes: a baseline without it must differ from
-            // AltBi in λ alone, not in γ as well.
-            of_w = of_w.monotone()?;
-            of_h = of_h.monotone()?;
-        }
+        // Before the tuned term goes: a baseline without it must differ from AltBi in λ alone,
+        // not in γ as well.
+        let exponent = self.config.exponent;
+        (of_w, of_h) = (exponent.of(of_w)?, exponent.of(of_h)?);
         if matches!(self.config.method, Method::Mu | Method::MuT) {
             (of_w, of_h) = (of_w.without_tuned(), of_h.without_tuned());
         }

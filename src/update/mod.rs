@@ -79,6 +79,16 @@ impl Rule {
         Ok(self)
     }
 
+    /// The same rule with the exponent that would keep the divergence from rising if there
+    /// were no penalties.
+    ///
+    /// # Errors
+    /// [`Error::NoMonotoneExponent`] where the divergence has no known majoriser.
+    pub fn monotone_fit(mut self) -> Result<Self> {
+        self.exponent = self.without_terms().monotone()?.exponent;
+        Ok(self)
+    }
+
     /// The terms whose weights are tuned.
     pub fn tuned(&self) -> impl Iterator<Item = &PenaltyTerm> {
         self.terms.iter().filter(|term| term.is_tuned())

@@ -50,7 +50,8 @@ pub(in crate::cli) struct FitArguments {
     /// Updates of W per update of H, T; of both, with --bunch-over both
     #[arg(long, value_name = "T", default_value_t = 4)]
     pub(super) bunch: usize,
-    /// Exponent of the updates: 1, or the one that keeps the objective from rising
+    /// Exponent of the updates: 1; monotone: the one that keeps the objective from rising; fit:
+    /// the one that would do so without penalties
     #[arg(long, default_value = "one", value_parser = words::<Exponent>())]
     pub(super) exponent: Exponent,
     /// Plain updates of both factors before the first iteration
@@ -108,7 +109,7 @@ pub(in crate::cli) struct FitArguments {
     /// shinbo: Itakura-Saito, one λ per row of H
     #[arg(long, default_value = "paper")]
     pub(in crate::cli) preset: Preset,
-    /// Updates on all entries at the end of the preset practical; 0: none [default: 5]
+    /// Updates on all entries at the end of the preset practical; 0: none [default: 10]
     #[arg(long, value_name = "N")]
     pub(in crate::cli) refit: Option<usize>,
     /// How W and H are found at the start; random: uniform, W scaled to the mean of X;
