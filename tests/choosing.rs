@@ -53,7 +53,8 @@ fn practical_keeps_its_candidates_and_repeats_from_its_configuration() {
     assert_eq!(candidates.len(), 3);
     let chosen = printed["choice"]["chosen"].as_u64().unwrap() as usize;
     let error = |index: usize| candidates[index]["outer_error"].as_f64().unwrap();
-    assert!((0..3).all(|index| error(chosen) <= error(index)));
+    // The lowest, or plain updates where it is not clearly lower.
+    assert!(chosen == 0 || (0..3).all(|index| error(chosen) <= error(index)));
     assert_eq!(printed["outer_error"].as_f64().unwrap(), error(chosen));
     assert_eq!(printed["settings"]["lambda-scope"], "hierarchical:1");
     assert_eq!(printed["settings"]["criterion"], "auto");

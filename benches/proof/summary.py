@@ -1,4 +1,5 @@
-"""Tables of benches/proof/run as Markdown: geometric means of error ratios, paired by seed.
+"""Tables of benches/proof/run as Markdown: geometric means of error ratios, paired by seed;
+errors after the refit, because that is what a user gets.
 
     python3 benches/proof/summary.py target/proof
 """
@@ -10,10 +11,10 @@ import os
 import sys
 
 SEARCHES = ["grid", "path", "random", "tpe", "cma-es", "genetic"]
-RULES = ["none", "fixed", "exponential", "l-curve", "discrepancy"]
+RULES = ["none", "fixed", "exponential", "l-curve", "discrepancy", "ard-l1", "ard-l2"]
 
 
-def logs(a, b, key="judged", other=None):
+def logs(a, b, key="refit", other=None):
     return [math.log(a[s][key] / b[s][other or key]) for s in sorted(a) if s in b]
 
 
@@ -125,7 +126,7 @@ def main(folder):
     tasks = read(folder)
     benchmarks = {n: t for n, t in tasks.items() if n[:2] in ("a-", "b-", "c-", "d-")}
     others = {n: t for n, t in tasks.items() if n not in benchmarks}
-    print("Judged error relative to plain updates stopped early; the lowest is bold\n")
+    print("Judged error after the refit, relative to plain updates stopped early; the lowest is bold\n")
     relative_to_plain(benchmarks)
     print("Practical against each, over these tasks; won and lost: p < 0.05 (signed ranks)\n")
     practical_against(benchmarks)

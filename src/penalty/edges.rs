@@ -8,11 +8,12 @@
 //!
 //! Both are linear in w, and symmetric; both are linear in λ.
 
+use std::fmt::Debug;
 use std::ops::Range;
 
 use burn::tensor::{IndexingUpdateOp, Int, Tensor, TensorData};
 
-use super::{Rows, Spread};
+use super::{Coupling, HostPenalty, Rows, Spread};
 use crate::split::{MajoriserPowers, Split};
 
 /// Edges on tensors.
@@ -90,13 +91,6 @@ impl Edges {
         }
     }
 
-    /// The transpose of the split in w, for cotangents of its parts. Both maps are symmetric.
-    pub(super) fn weighted_cotangent(&self, weight: &Tensor<2>, parts: &Split) -> Tensor<2> {
-        let of_positive = self.weighted_split(&parts.positive, weight).positive;
-        let of_negative = self.weighted_split(&parts.negative, weight).negative;
-        of_positive + of_negative
-    }
-
     /// The transpose of the split in the weights, n×r:
     /// `ē = a (p̄⁺_i w_i + p̄⁺_j w_j + p̄⁻_i w_j + p̄⁻_j w_i)`, half of it to either end.
     pub(super) fn weight_cotangent(&self, w: &Tensor<2>, parts: &Split) -> Tensor<2> {
@@ -161,10 +155,46 @@ impl Taken {
     }
 }
 
-/// The neighbours of each row, for plain numbers.
-pub(super) trait Neighbours: Sync {
-    /// Rows j with the strengths of the edges to them, of `count` rows.
-    fn of(&self, i: usize, count: usize) -> impl Iterator<Item = (usize, f64)>;
+/// A penalty of differences along edges; [`Coupling`] and [`HostPenalty`] follow.
+pub(super) trait Along: Debug + Sync {
+    /// The edges between the rows of a factor.
+    fn edges_of(&self, w: &Tensor<2>) -> Edges;
+
+    /// The neighbours of row i of `count`, with the strengths of the edges to them.
+    fn neighbours(&self, i: usize, count: usize) -> impl Iterator<Item = (usize, f64)>;
+}
+
+impl<P: Along> Coupling for P {
+    fn weighted_split(&self, w: &Tensor<2>, weight: &Tensor<2>) -> Split {
+        self.edges_of(w).weighted_split(w, weight)
+    }
+
+    /// Both parts are linear in w.
+    fn weighted_tangent(
+        &self,
+        _w: &Tensor<2>,
+        weight: &Tensor<2>,
+        direction: &Tensor<2>,
+    ) -> Option<Split> {
+        Some(self.weighted_split(direction, weight))
+    }
+
+    /// Both linear maps are symmetric.
+    fn weighted_cotangent(
+        &self,
+        w: &Tensor<2>,
+        weight: &Tensor<2>,
+        parts: &Split,
+    ) -> Option<Tensor<2>> {
+        let edges = self.edges_of(w);
+        let of_positive = edges.weighted_split(&parts.positive, weight).positive;
+        let of_negative = edges.weighted_split(&parts.negative, weight).negative;
+        Some(of_positive + of_negative)
+    }
+
+    fn weight_cotangent(&self, w: &Tensor<2>, parts: &Split) -> Option<Tensor<2>> {
+        Some(self.edges_of(w).weight_cotangent(w, parts))
+    }
 }
 
 /// `½ a (λ_i + λ_j)` of an entry.
@@ -173,57 +203,57 @@ fn weight_of(weight: &Spread, [i, j]: [usize; 2], strength: f64, k: usize) -> f6
     0.5 * strength * (weight.at(i, k) + weight.at(j, k))
 }
 
-/// As [`HostPenalty::add_split`](super::HostPenalty::add_split).
-pub(super) fn add_split(
-    neighbours: &impl Neighbours,
-    w: Rows<'_>,
-    weight: &Spread,
-    rows: Range<usize>,
-    positive: &mut [f64],
-    negative: &mut [f64],
-) {
-    let slots = positive.chunks_exact_mut(w.rank);
-    let slots = slots.zip(negative.chunks_exact_mut(w.rank));
-    for (i, (positive, negative)) in rows.zip(slots) {
-        let own = w.row(i);
-        for (j, strength) in neighbours.of(i, w.count()) {
-            let other = w.row(j);
-            for k in 0..w.rank {
-                let edge = weight_of(weight, [i, j], strength, k);
-                positive[k] += edge * own[k];
-                negative[k] += edge * other[k];
+impl<P: Along> HostPenalty for P {
+    fn add_split(
+        &self,
+        w: Rows<'_>,
+        weight: &Spread,
+        rows: Range<usize>,
+        positive: &mut [f64],
+        negative: &mut [f64],
+    ) {
+        let slots = positive.chunks_exact_mut(w.rank);
+        let slots = slots.zip(negative.chunks_exact_mut(w.rank));
+        for (i, (positive, negative)) in rows.zip(slots) {
+            let own = w.row(i);
+            for (j, strength) in self.neighbours(i, w.count()) {
+                let other = w.row(j);
+                for k in 0..w.rank {
+                    let edge = weight_of(weight, [i, j], strength, k);
+                    positive[k] += edge * own[k];
+                    negative[k] += edge * other[k];
+                }
             }
         }
     }
-}
 
-/// As [`HostPenalty::add_cotangent`](super::HostPenalty::add_cotangent).
-pub(super) fn add_cotangent(
-    neighbours: &impl Neighbours,
-    w: Rows<'_>,
-    weight: &Spread,
-    [of_positive, of_negative]: [Rows<'_>; 2],
-    rows: Range<usize>,
-    factor: &mut [f64],
-    weights: &mut [f64],
-) {
-    weights.fill(0.0);
-    let slots = factor.chunks_exact_mut(w.rank);
-    let slots = slots.zip(weights.chunks_exact_mut(w.rank));
-    for (i, (factor, weights)) in rows.zip(slots) {
-        let (own, positive, negative) = (w.row(i), of_positive.row(i), of_negative.row(i));
-        for (j, strength) in neighbours.of(i, w.count()) {
-            let (other, positive_there) = (w.row(j), of_positive.row(j));
-            let negative_there = of_negative.row(j);
-            for k in 0..w.rank {
-                let edge = weight_of(weight, [i, j], strength, k);
-                factor[k] += edge * (positive[k] + negative_there[k]);
-                // Half of the edge's, which both of its ends share.
-                let along = positive[k] * own[k]
-                    + positive_there[k] * other[k]
-                    + negative[k] * other[k]
-                    + negative_there[k] * own[k];
-                weights[k] += 0.5 * strength * along;
+    fn add_cotangent(
+        &self,
+        w: Rows<'_>,
+        weight: &Spread,
+        [of_positive, of_negative]: [Rows<'_>; 2],
+        rows: Range<usize>,
+        factor: &mut [f64],
+        weights: &mut [f64],
+    ) {
+        weights.fill(0.0);
+        let slots = factor.chunks_exact_mut(w.rank);
+        let slots = slots.zip(weights.chunks_exact_mut(w.rank));
+        for (i, (factor, weights)) in rows.zip(slots) {
+            let (own, positive, negative) = (w.row(i), of_positive.row(i), of_negative.row(i));
+            for (j, strength) in self.neighbours(i, w.count()) {
+                let (other, positive_there) = (w.row(j), of_positive.row(j));
+                let negative_there = of_negative.row(j);
+                for k in 0..w.rank {
+                    let edge = weight_of(weight, [i, j], strength, k);
+                    factor[k] += edge * (positive[k] + negative_there[k]);
+                    // Half of the edge's, which both of its ends share.
+                    let along = positive[k] * own[k]
+                        + positive_there[k] * other[k]
+                        + negative[k] * other[k]
+                        + negative_there[k] * own[k];
+                    weights[k] += 0.5 * strength * along;
+                }
             }
         }
     }

@@ -1,12 +1,11 @@
 //! Likeness along the edges of a graph: neighbours should be alike.
 
-use std::ops::Range;
 use std::sync::Arc;
 
 use burn::tensor::Tensor;
 
-use super::edges::{self, Edges, Neighbours, POWERS};
-use super::{Coupling, HostPenalty, Penalty, Rows, Spread, constant_like};
+use super::edges::{Along, Edges, POWERS};
+use super::{Coupling, HostPenalty, Penalty, constant_like};
 use crate::error::{Error, Result};
 use crate::split::{MajoriserPowers, Split};
 
@@ -120,10 +119,6 @@ impl Graph {
             later.map(move |(j, strength)| (i, j, strength))
         })
     }
-
-    fn on_tensors(&self) -> Edges {
-        Edges::new(self.edges())
-    }
 }
 
 impl Adjacency {
@@ -133,8 +128,12 @@ impl Adjacency {
     }
 }
 
-impl Neighbours for Graph {
-    fn of(&self, i: usize, _count: usize) -> impl Iterator<Item = (usize, f64)> {
+impl Along for Graph {
+    fn edges_of(&self, _w: &Tensor<2>) -> Edges {
+        Edges::new(self.edges())
+    }
+
+    fn neighbours(&self, i: usize, _count: usize) -> impl Iterator<Item = (usize, f64)> {
         self.adjacency.of(i)
     }
 }
@@ -145,7 +144,7 @@ impl Penalty for Graph {
     }
 
     fn value(&self, w: &Tensor<2>) -> Tensor<2> {
-        self.on_tensors().shares(w).sum_dim(1)
+        self.edges_of(w).shares(w).sum_dim(1)
     }
 
     fn is_sum_over_entries(&self) -> bool {
@@ -153,7 +152,7 @@ impl Penalty for Graph {
     }
 
     fn entries(&self, w: &Tensor<2>) -> Option<Tensor<2>> {
-        Some(self.on_tensors().shares(w))
+        Some(self.edges_of(w).shares(w))
     }
 
     fn rows(&self) -> Option<usize> {
@@ -174,60 +173,6 @@ impl Penalty for Graph {
 
     fn on_host(&self) -> Option<&dyn HostPenalty> {
         Some(self)
-    }
-}
-
-impl HostPenalty for Graph {
-    fn add_split(
-        &self,
-        w: Rows<'_>,
-        weight: &Spread,
-        rows: Range<usize>,
-        positive: &mut [f64],
-        negative: &mut [f64],
-    ) {
-        edges::add_split(self, w, weight, rows, positive, negative);
-    }
-
-    fn add_cotangent(
-        &self,
-        w: Rows<'_>,
-        weight: &Spread,
-        parts: [Rows<'_>; 2],
-        rows: Range<usize>,
-        factor: &mut [f64],
-        weights: &mut [f64],
-    ) {
-        edges::add_cotangent(self, w, weight, parts, rows, factor, weights);
-    }
-}
-
-impl Coupling for Graph {
-    fn weighted_split(&self, w: &Tensor<2>, weight: &Tensor<2>) -> Split {
-        self.on_tensors().weighted_split(w, weight)
-    }
-
-    /// Both parts are linear in w.
-    fn weighted_tangent(
-        &self,
-        _w: &Tensor<2>,
-        weight: &Tensor<2>,
-        direction: &Tensor<2>,
-    ) -> Option<Split> {
-        Some(self.weighted_split(direction, weight))
-    }
-
-    fn weighted_cotangent(
-        &self,
-        _w: &Tensor<2>,
-        weight: &Tensor<2>,
-        parts: &Split,
-    ) -> Option<Tensor<2>> {
-        Some(self.on_tensors().weighted_cotangent(weight, parts))
-    }
-
-    fn weight_cotangent(&self, w: &Tensor<2>, parts: &Split) -> Option<Tensor<2>> {
-        Some(self.on_tensors().weight_cotangent(w, parts))
     }
 }
 

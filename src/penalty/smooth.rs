@@ -1,11 +1,9 @@
 //! Smoothness along the rows: neighbouring rows should be alike.
 
-use std::ops::Range;
-
 use burn::tensor::Tensor;
 
-use super::edges::{self, Edges, Neighbours, POWERS};
-use super::{Coupling, HostPenalty, Penalty, Rows, Spread, constant_like};
+use super::edges::{Along, Edges, POWERS};
+use super::{Coupling, HostPenalty, Penalty, constant_like};
 use crate::split::{MajoriserPowers, Split};
 
 /// Squared differences between neighbouring rows, so that each *column* of the
@@ -25,16 +23,14 @@ use crate::split::{MajoriserPowers, Split};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Smooth;
 
-impl Smooth {
-    fn edges(w: &Tensor<2>) -> Edges {
+impl Along for Smooth {
+    fn edges_of(&self, w: &Tensor<2>) -> Edges {
         let [n, _] = w.dims();
         Edges::new((1..n).map(|i| (i - 1, i, 1.0)))
     }
-}
 
-impl Neighbours for Smooth {
     /// The rows above and below, where they exist.
-    fn of(&self, i: usize, count: usize) -> impl Iterator<Item = (usize, f64)> {
+    fn neighbours(&self, i: usize, count: usize) -> impl Iterator<Item = (usize, f64)> {
         let above = i.checked_sub(1);
         let both = above.into_iter().chain((i + 1 < count).then_some(i + 1));
         both.map(|j| (j, 1.0))
@@ -47,7 +43,7 @@ impl Penalty for Smooth {
     }
 
     fn value(&self, w: &Tensor<2>) -> Tensor<2> {
-        Self::edges(w).shares(w).sum_dim(1)
+        self.edges_of(w).shares(w).sum_dim(1)
     }
 
     fn is_sum_over_entries(&self) -> bool {
@@ -55,7 +51,7 @@ impl Penalty for Smooth {
     }
 
     fn entries(&self, w: &Tensor<2>) -> Option<Tensor<2>> {
-        Some(Self::edges(w).shares(w))
+        Some(self.edges_of(w).shares(w))
     }
 
     fn takes_any_rows(&self) -> bool {
@@ -76,60 +72,6 @@ impl Penalty for Smooth {
 
     fn on_host(&self) -> Option<&dyn HostPenalty> {
         Some(self)
-    }
-}
-
-impl HostPenalty for Smooth {
-    fn add_split(
-        &self,
-        w: Rows<'_>,
-        weight: &Spread,
-        rows: Range<usize>,
-        positive: &mut [f64],
-        negative: &mut [f64],
-    ) {
-        edges::add_split(self, w, weight, rows, positive, negative);
-    }
-
-    fn add_cotangent(
-        &self,
-        w: Rows<'_>,
-        weight: &Spread,
-        parts: [Rows<'_>; 2],
-        rows: Range<usize>,
-        factor: &mut [f64],
-        weights: &mut [f64],
-    ) {
-        edges::add_cotangent(self, w, weight, parts, rows, factor, weights);
-    }
-}
-
-impl Coupling for Smooth {
-    fn weighted_split(&self, w: &Tensor<2>, weight: &Tensor<2>) -> Split {
-        Self::edges(w).weighted_split(w, weight)
-    }
-
-    /// Both parts are linear in w.
-    fn weighted_tangent(
-        &self,
-        _w: &Tensor<2>,
-        weight: &Tensor<2>,
-        direction: &Tensor<2>,
-    ) -> Option<Split> {
-        Some(self.weighted_split(direction, weight))
-    }
-
-    fn weighted_cotangent(
-        &self,
-        w: &Tensor<2>,
-        weight: &Tensor<2>,
-        parts: &Split,
-    ) -> Option<Tensor<2>> {
-        Some(Self::edges(w).weighted_cotangent(weight, parts))
-    }
-
-    fn weight_cotangent(&self, w: &Tensor<2>, parts: &Split) -> Option<Tensor<2>> {
-        Some(Self::edges(w).weight_cotangent(w, parts))
     }
 }
 

@@ -1,20 +1,20 @@
 //! The preset `practical`: weights that hold on what the updates never saw.
 //!
 //! On the training error the best penalty is none, so λ is tuned on what is held out: entries,
-//! or a part of the counts ([`OuterError`]); and
-//! since a penalty does not always help, what it gives is only taken where it beats plain
-//! updates stopped in time:
+//! or a part of the counts ([`OuterError`]). A penalty does not always help, so what it gives is
+//! taken only where it beats plain updates that are stopped in time:
 //!
 //! 1. **plain**: multiplicative updates without penalty, stopped early;
 //! 2. **tuned**: the run that tunes λ by hypergradients, its best iterate;
 //! 3. **solved again**: from a start of plain updates, with the final λ kept, stopped
 //!    early.
 //!
-//! Of the three the one with the lowest held-out error is taken. Then the held-out entries
-//! come back: from the factors of the candidate, with its λ, a few updates are made on all
-//! entries. Of these and the candidate itself the one with the lowest divergence on all
-//! entries stays: an iterate that was stopped early is not at rest, and more updates with a
-//! strong λ can lead away from the data.
+//! The one with the lowest outer error is taken if it beats plain updates by more than a
+//! standard error ([`MARGIN`]): λ was tuned on the very numbers that it is compared on. Otherwise
+//! plain updates are taken. Then what was held out comes back: from the factors of the
+//! candidate, with its λ, a few updates are made on all data, in bunches as long as its own. Of
+//! these and the candidate itself the one with the lowest divergence stays: an iterate that was
+//! stopped early is not at rest, and more updates with a strong λ can lead away from the data.
 //!
 //! ```
 //! use altbi::practical::{Practical, Stage};

@@ -105,7 +105,7 @@ fn held_out(run: &RunRecords) -> Option<Figure> {
             curve(run, |record| record.divergence / training),
         ))
         .with(Series::line(
-            "held-out",
+            "outer",
             curve(run, |record| record.outer_error / unseen),
         ));
     let lowest = run
@@ -124,10 +124,10 @@ fn held_out(run: &RunRecords) -> Option<Figure> {
     };
     Some(Figure {
         name: "held_out".into(),
-        title: "Training and held-out error".into(),
+        title: "Training and outer error".into(),
         caption: format!(
-            "Divergence per entry that the updates saw, and per entry that they did not. The latter \
-             is lowest in iteration {lowest}{kept}."
+            "The divergence per entry from what the updates saw, and the outer error per entry: from \
+             what they did not see. The latter is lowest in iteration {lowest}{kept}."
         ),
         svg: chart.svg(),
         wide: false,

@@ -48,7 +48,7 @@ pub(super) fn run_page(run: &RunRecords, figures: &[Figure]) -> String {
     }
     if let Some(weight) = summary["held_out"]["held_out_weight"].as_f64() {
         let error = summary["outer_error"].as_f64().unwrap_or(f64::NAN) / weight;
-        cards.push(("Held-out error per entry", format!("{error:.4e}")));
+        cards.push(("Outer error per entry", format!("{error:.4e}")));
         if summary["choice"].is_null() {
             cards.push(("Kept iteration", number("selected_iteration")));
         }
@@ -68,9 +68,18 @@ pub(super) fn run_page(run: &RunRecords, figures: &[Figure]) -> String {
         |_| String::new(),
         |reading| format!("<p class=\"small\">The table was read with {reading}.</p>"),
     );
+    let outer = match (&summary["outer_reason"], &summary["outer"]) {
+        (Value::String(reason), _) => reason.clone(),
+        (_, Value::String(outer)) if outer != "train" => outer.clone(),
+        _ => String::new(),
+    };
+    let outer = match outer.as_str() {
+        "" => outer,
+        outer => format!("<p class=\"small\">Outer error {}.</p>", escape(outer)),
+    };
     let _ = writeln!(
         page,
-        "<header><h1>altbi run</h1><p>X ({shape}) ≈ W H with {rank} components, {}</p>{reading}</header>",
+        "<header><h1>altbi run</h1><p>X ({shape}) ≈ W H with {rank} components, {}</p>{reading}{outer}</header>",
         escape(&run.method_sentence())
     );
     page.push_str("<section class=\"cards\">\n");
@@ -112,7 +121,7 @@ fn candidates(choice: &Value) -> String {
         return String::new();
     };
     let mut text = String::from(
-        "<section><h2>Candidates</h2><table class=\"numbers\"><tr><th></th><th>held-out error</th>\
+        "<section><h2>Candidates</h2><table class=\"numbers\"><tr><th></th><th>outer error</th>\
          <th>iteration</th></tr>\n",
     );
     for (index, candidate) in choice.candidates.iter().enumerate() {
@@ -128,9 +137,10 @@ fn candidates(choice: &Value) -> String {
         );
     }
     text.push_str(
-        "</table><p>The one with the lowest held-out error was taken, and then refitted to all \
-         entries (unless --refit 0 was asked for). The curves below are those of the run that \
-         tuned λ.</p></section>\n",
+        "</table><p>The one with the lowest outer error was taken if it beat plain updates by more \
+         than a standard error, plain updates otherwise. The one taken was refitted to all data \
+         (unless --refit 0 was asked for). The curves below are those of the run that tuned \
+         λ.</p></section>\n",
     );
     text
 }

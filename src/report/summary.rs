@@ -87,7 +87,8 @@ pub struct Summary<Settings> {
 pub struct Choice {
     /// All of them.
     pub candidates: Vec<Candidate>,
-    /// The one with the lowest held-out error.
+    /// The one that was taken: that with the lowest outer error, or plain updates where it does
+    /// not beat them clearly.
     pub chosen: usize,
 }
 

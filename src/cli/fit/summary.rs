@@ -46,8 +46,8 @@ impl Run<'_> {
             let training = summary.divergence / share.training_weight;
             let held_out = summary.outer_error / share.held_out_weight;
             line(
-                "held out",
-                format!("{held_out:.4e} per entry, {training:.4e} on the others"),
+                "errors",
+                format!("outer {held_out:.4e} per entry, training {training:.4e}"),
             );
         }
         if let Some(choice) = &summary.choice {
@@ -62,7 +62,7 @@ impl Run<'_> {
                 let (error, stage) = (candidate.outer_error / weight, candidate.stage);
                 line(
                     name,
-                    format!("{error:.4e} per held-out entry: {stage}{taken}"),
+                    format!("outer error {error:.4e} per entry: {stage}{taken}"),
                 );
             }
             if self.arguments.refit != Some(0) {
