@@ -81,7 +81,7 @@ pub const MODES: [Mode; 3] = [Mode::Forward, Mode::Adjoint, Mode::FiniteDifferen
 /// both factors in that form against the same on tensors.
 ///
 /// # Errors
-/// [`Error::OutsideDomain`](crate::Error::OutsideDomain) for data that the divergence cannot
+/// [`Error::OutsideDomain`] for data that the divergence cannot
 /// measure.
 pub fn check(
     problem: &Problem,
@@ -151,7 +151,7 @@ fn fused_against_tensors(
 /// is no larger than rounding makes it.
 ///
 /// # Errors
-/// [`Error::Shape`](crate::Error::Shape) for factors or weights that do not fit the bunch.
+/// [`Error::Shape`] for factors or weights that do not fit the bunch.
 pub fn check_bunch(
     bunch: &Bunch,
     pair: &Pair,
