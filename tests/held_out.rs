@@ -199,7 +199,10 @@ fn the_command_holds_out_keeps_the_best_and_says_so() {
         altbi(&all)
     };
     let text = stdout(&run("best", &[]));
-    assert!(text.contains("kept") && text.contains("errors          outer"), "{text}");
+    assert!(
+        text.contains("kept") && text.contains("errors          outer"),
+        "{text}"
+    );
     let summary = |name: &str| -> serde_json::Value {
         let text = std::fs::read_to_string(path(&format!("{name}/summary.json"))).unwrap();
         serde_json::from_str(&text).unwrap()
