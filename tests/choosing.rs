@@ -325,3 +325,19 @@ fn compare_writes_a_table_and_goes_on() {
     ));
     assert!(all["standings"][0]["judged"].as_f64().unwrap() > 0.0);
 }
+
+#[test]
+fn components_are_pictures_where_a_shape_is_known() {
+    let folder = folder_with_data();
+    let fit = "fit x.npy --rank 3 --penalty graph --shape-w 6x10 --shape-h 4x5 --max-iter 5";
+    succeed(&folder, &format!("{fit} --out run --quiet"));
+    let page = || std::fs::read_to_string(folder.path().join("run/report.html")).unwrap();
+    assert!(page().contains("as a picture of the rows of X"));
+    assert!(page().contains("as a picture of the columns of X"));
+    // A summary that was edited: curves again, and no panic.
+    let summary = folder.path().join("run/summary.json");
+    let text = std::fs::read_to_string(&summary).unwrap();
+    std::fs::write(&summary, text.replace("6x10", "6x11")).unwrap();
+    succeed(&folder, "report run");
+    assert!(!page().contains("as a picture of the rows of X"));
+}

@@ -41,8 +41,8 @@ impl Edges {
         }
     }
 
-    /// Each of `rows` rows tied to the next, for which slices do: ten times as fast as picking
-    /// rows one by one.
+    /// Each of `rows` rows tied to the next, for which slices do: picking rows one by one is much
+    /// slower.
     pub(super) fn chain(rows: usize) -> Self {
         Self {
             ends: None,

@@ -306,7 +306,7 @@ fn sparsity(run: &RunRecords) -> Figure {
 
 fn signals_of_w(run: &RunRecords) -> Figure {
     let columns = run.w.t().to_owned();
-    let pictures = shape_of(run, "shape-w").map(|shape| pictures(&columns, shape));
+    let pictures = shape_of(run, "shape-w", run.w.nrows()).map(|shape| pictures(&columns, shape));
     Figure {
         name: "w_columns".into(),
         title: "Columns of W".into(),
@@ -321,7 +321,7 @@ fn signals_of_w(run: &RunRecords) -> Figure {
 }
 
 fn signals_of_h(run: &RunRecords) -> Figure {
-    let pictures = shape_of(run, "shape-h").map(|shape| pictures(&run.h, shape));
+    let pictures = shape_of(run, "shape-h", run.h.ncols()).map(|shape| pictures(&run.h, shape));
     Figure {
         name: "h_rows".into(),
         title: "Rows of H".into(),
@@ -335,11 +335,13 @@ fn signals_of_h(run: &RunRecords) -> Figure {
     }
 }
 
-/// The shape of pictures that the settings name.
-fn shape_of(run: &RunRecords, setting: &str) -> Option<[usize; 2]> {
+/// The shape of pictures of so many pixels that the settings name. (A summary may have been
+/// edited.)
+fn shape_of(run: &RunRecords, setting: &str, pixels: usize) -> Option<[usize; 2]> {
     let text = run.summary["settings"][setting].as_str()?;
     let (height, width) = text.split_once(['x', '×'])?;
-    Some([height.parse().ok()?, width.parse().ok()?])
+    let (height, width): (usize, usize) = (height.parse().ok()?, width.parse().ok()?);
+    (height.checked_mul(width) == Some(pixels)).then_some([height, width])
 }
 
 fn pictures(components: &Array2<f64>, shape: [usize; 2]) -> String {

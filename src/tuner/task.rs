@@ -6,7 +6,7 @@ use ndarray::Array2;
 
 use crate::criterion::{OuterError, Unseen};
 use crate::data::{Benchmark, Noise};
-use crate::divergence::{Divergence, SmoothedKl};
+use crate::divergence::{Divergence, Outer};
 use crate::error::Result;
 use crate::factors::{Factors, Side};
 use crate::numerics::{Precision, to_host};
@@ -117,12 +117,9 @@ impl Task {
             }
             Judge::Test(problem, weights) => {
                 // A few entries with WH near 0 would rule KL, and judge in place of the rest.
-                let is_kl = self.divergence.fused().and_then(|of| of.plain_beta()) == Some(1.0);
-                let judge: Arc<dyn Divergence> = if is_kl && problem.has_counts() {
-                    Arc::new(SmoothedKl::HALF)
-                } else {
-                    self.divergence.clone()
-                };
+                let by_data = OuterError::default().for_data(problem, self.divergence.as_ref());
+                let own = || self.divergence.clone();
+                let judge = by_data.divergence.map_or_else(own, Outer::divergence);
                 let floor = self.divergence.floor(self.full.precision());
                 let y = y.mapv(|y| y.max(floor));
                 let (x, y) = (&problem.rows().x, self.full.state(&y));
