@@ -180,6 +180,42 @@ pub enum Error {
         /// Entries given.
         length: usize,
     },
+    /// Parts of a sparse matrix that do not fit together.
+    #[error("these are not the parts of a sparse matrix: {reason}")]
+    SparseParts {
+        /// What does not fit.
+        reason: String,
+    },
+    /// An entry outside its sparse matrix.
+    #[error(
+        "an entry at row {row}, column {column} lies outside a {rows}×{columns} matrix (counted from 0)"
+    )]
+    SparseIndex {
+        /// Row of the first such entry.
+        row: usize,
+        /// Its column.
+        column: usize,
+        /// Rows of the matrix.
+        rows: usize,
+        /// Columns of the matrix.
+        columns: usize,
+    },
+    /// An entry of a sparse matrix that is stored twice.
+    #[error(
+        "the entry at row {row}, column {column} is stored more than once (counted from 0): add such entries up first (SciPy: sum_duplicates())"
+    )]
+    DuplicateEntry {
+        /// Its row.
+        row: usize,
+        /// Its column.
+        column: usize,
+    },
+    /// Something that cannot be done without storing every entry of X.
+    #[error("a sparse X cannot do this: {reason}")]
+    SparseUnsupported {
+        /// What cannot be done, and what can.
+        reason: String,
+    },
     /// A rank outside 1 … min(n, m).
     #[error(
         "rank must lie between 1 and min(n, m) = {}, not {rank}{}",
@@ -345,7 +381,7 @@ pub enum Error {
         /// What is wrong with it.
         reason: String,
     },
-    /// A .mat file with several matrices, or none of that name.
+    /// A .mat or .npz file with several matrices, or none of that name.
     #[error(
         "{}: {}; it holds the matrices {known} (say {}:NAME)",
         path.display(),
@@ -413,6 +449,54 @@ pub enum Error {
         line: u64,
         /// The encoding it was read in.
         encoding: String,
+    },
+    /// A Matrix Market file that breaks off or contradicts itself.
+    #[error("{}: not a usable Matrix Market file: line {line}: {reason}", path.display())]
+    MatrixMarket {
+        /// The file.
+        path: PathBuf,
+        /// The line, counted from 1.
+        line: u64,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// A .npz file without a usable matrix.
+    #[error("{}: not a usable .npz file: {reason}", path.display())]
+    Npz {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// A sparse matrix with more rows and columns than the machine has room for.
+    #[error(
+        "{}: the matrix is {rows}×{columns}; so many rows and columns take {gigabytes:.1} GB, however few entries they have, and of {free:.1} GB of free memory X may take a quarter",
+        path.display()
+    )]
+    TooManyLines {
+        /// The file.
+        path: PathBuf,
+        /// Its rows.
+        rows: usize,
+        /// Its columns.
+        columns: usize,
+        /// What they would take.
+        gigabytes: f64,
+        /// Memory that is free, in gigabytes.
+        free: f64,
+    },
+    /// A file whose contents, unpacked where they are packed, the machine has no room for.
+    #[error(
+        "{}: what it holds takes more than {gigabytes:.1} GB, a quarter of the {free:.1} GB of free memory; it is not read any further",
+        path.display()
+    )]
+    ContentsTooLarge {
+        /// The file.
+        path: PathBuf,
+        /// What its contents may take.
+        gigabytes: f64,
+        /// Memory that is free, in gigabytes.
+        free: f64,
     },
     /// Missing entries that nobody said could be missing.
     #[error(

@@ -20,7 +20,7 @@
 //! | [`metrics`] | relative error, sparsity, SIR; means, quartiles, paired tests |
 //! | [`experiment`] | dataset × method × start → records: the paper's evaluation |
 //! | [`data`], [`report`], [`plot`] | files in; run folders, pages and pictures out |
-//! | [`numerics`], [`split`], [`words`], [`device`], [`error`] | the ground floor |
+//! | [`numerics`], [`sparse`], [`split`], [`words`], [`device`], [`error`] | the ground floor |
 
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
@@ -46,6 +46,7 @@ pub mod practical;
 pub mod problem;
 pub mod report;
 pub mod solver;
+pub mod sparse;
 pub mod split;
 pub mod term;
 pub mod tuner;
@@ -68,4 +69,5 @@ pub use penalty::{
 };
 pub use problem::{Problem, ToMatrix};
 pub use solver::{Best, Checkpoint, Observer, Outcome, Record, Signal, Solver, State, StopReason};
+pub use sparse::{Matrix, SparseMatrix, Zeros};
 pub use split::{MajoriserPowers, Split};

@@ -83,7 +83,7 @@ fn held_out_values_do_not_reach_the_updates() {
     let problem = noisy();
     let held = problem.held_out_weights().unwrap().to_array();
     // The same mask, other values behind it.
-    let mut x = problem.x().clone();
+    let mut x = problem.x().to_dense();
     for (value, weight) in x.iter_mut().zip(&held) {
         if *weight > 0.0 {
             *value += 17.0;

@@ -98,7 +98,7 @@ fn plain_loop(problem: &Problem, pair: &Pair, outer: Outer, unseen: Unseen) -> f
         for j in 0..m {
             let weight = weights.map_or(1.0, |weights| weights[(i, j)]);
             let y: f64 = (0..RANK).map(|k| w[i * RANK + k] * h[j * RANK + k]).sum();
-            let x = z[[i, j]];
+            let x = z.entry(i, j);
             let kl = |x: f64, y: f64| {
                 let log = if x > 0.0 { x * (x / y).ln() } else { 0.0 };
                 log - x + y

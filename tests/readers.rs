@@ -6,10 +6,10 @@
 mod common;
 
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use altbi::Error;
-use altbi::data::{Detect, Source, TableOptions, write_npy};
+use altbi::data::{Contents, Detect, Source, TableOptions, write_npy};
+use altbi::{Error, SparseMatrix};
 use common::mat::{element, mat_file, mat_matrix};
 use ndarray::{Array2, array};
 use proptest::prelude::*;
@@ -40,6 +40,20 @@ fn read_with(
     bytes: &[u8],
     options: TableOptions,
 ) -> Result<Array2<f64>, Error> {
+    Ok(source(folder, name, bytes).read(options)?.values)
+}
+
+/// What a file holds, without a look at entries that are not stored.
+fn contents(
+    folder: &Path,
+    name: &str,
+    bytes: &[u8],
+    options: TableOptions,
+) -> Result<Contents, Error> {
+    source(folder, name, bytes).read_contents(options)
+}
+
+fn source(folder: &Path, name: &str, bytes: &[u8]) -> Source {
     let (file, variable) = name.split_once(':').unwrap_or((name, ""));
     let path = folder.join(file);
     std::fs::write(&path, bytes).unwrap();
@@ -48,8 +62,7 @@ fn read_with(
     } else {
         format!(":{variable}")
     };
-    let source = format!("{}{suffix}", path.display());
-    Ok(Source::from(source.as_str()).read(options)?.values)
+    Source::from(format!("{}{suffix}", path.display()).as_str())
 }
 
 #[test]
@@ -180,6 +193,319 @@ fn torn_and_lying_mat_files_are_refused() {
     refused(b"\x89HDF\r\n\x1a\n");
 }
 
+/// A file that SciPy wrote.
+fn fixture(name: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/sparse");
+    folder.join(name)
+}
+
+/// What SciPy wrote into most of them.
+fn scipy_matrix() -> Array2<f64> {
+    let mut matrix = Array2::zeros((6, 5));
+    for (row, column, value) in [
+        (0, 0, 3.0),
+        (0, 4, 1.0),
+        (1, 2, 7.0),
+        (2, 0, 2.0),
+        (2, 1, 12.0),
+        (2, 3, 1.0),
+        (4, 4, 250.0),
+        (5, 1, 1.0),
+        (5, 2, 4.0),
+    ] {
+        matrix[[row, column]] = value;
+    }
+    matrix
+}
+
+fn scipy(name: &str) -> Contents {
+    let path = fixture(name);
+    let source = Source::from(path.to_str().unwrap());
+    let found = source.read_contents(TableOptions::default());
+    found.unwrap_or_else(|error| panic!("{name}: {error}"))
+}
+
+fn stored(contents: Contents) -> SparseMatrix {
+    match contents {
+        Contents::Sparse(matrix) => matrix,
+        Contents::Table(table) => panic!("every entry is stored: {:?}", table.values),
+    }
+}
+
+fn values(contents: Contents) -> Array2<f64> {
+    match contents {
+        Contents::Table(table) => table.values,
+        Contents::Sparse(matrix) => panic!("only some entries are stored: {matrix:?}"),
+    }
+}
+
+#[test]
+fn whatever_scipy_writes_is_the_same_matrix() {
+    let want = scipy_matrix();
+    for name in [
+        "csr.npz",
+        "csr_compressed.npz",
+        "csr_wide.npz",
+        "csc.npz",
+        "csc_compressed.npz",
+        "coo.npz",
+        "coo_compressed.npz",
+        "real.mtx",
+        "real.mtx.gz",
+        "integer.mtx",
+        "plain.mat",
+        "compressed.mat:X",
+    ] {
+        let found = stored(scipy(name));
+        assert_eq!(found.stored(), 9, "{name}");
+        assert_eq!(found.to_dense(), want, "{name}");
+    }
+    let ones = want.mapv(|x| f64::from(x > 0.0));
+    for name in ["pattern.mtx", "compressed.mat:flags"] {
+        assert_eq!(stored(scipy(name)).to_dense(), ones, "{name}");
+    }
+    // The diagonal and what is below it, of a matrix with 15 entries.
+    let symmetric = stored(scipy("symmetric.mtx"));
+    assert_eq!(symmetric.stored(), 15);
+    assert_eq!(symmetric.to_dense(), want.t().dot(&want));
+    for name in ["array.mtx", "dense.txt", "dense.npz:A"] {
+        assert_eq!(values(scipy(name)), want, "{name}");
+    }
+    assert_eq!(values(scipy("dense.npz:B")), want.t());
+    let path = fixture("dense.npz");
+    let which = Source::from(path.to_str().unwrap()).read(TableOptions::default());
+    assert!(matches!(which, Err(Error::MatVariable { known, .. }) if known == "A, B"));
+    // Where every entry is needed, the others are zeros.
+    let path = fixture("csr.npz");
+    let table = Source::from(path.to_str().unwrap()).read(TableOptions::default());
+    assert_eq!(table.unwrap().values, want);
+}
+
+fn packed(bytes: &[u8]) -> Vec<u8> {
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+    encoder.write_all(bytes).unwrap();
+    encoder.finish().unwrap()
+}
+
+/// [[1.5, 0, 2], [0, 0, 0], [0, 4.25, 0]] in coordinates.
+fn market(kind: &str) -> String {
+    format!("%%MatrixMarket matrix coordinate {kind}\n% x\n3 3 3\n1 1 1.5\n1 3 2\n3 2 4.25\n")
+}
+
+fn market_matrix() -> Array2<f64> {
+    array![[1.5, 0.0, 2.0], [0.0, 0.0, 0.0], [0.0, 4.25, 0.0]]
+}
+
+/// A sparse matrix of a .mat file.
+fn mat_sparse(
+    name: &str,
+    shape: [i32; 2],
+    rows: &[i32],
+    starts: &[i32],
+    (kind, values): (u32, &[u8]),
+) -> Vec<u8> {
+    let flags = [5u32.to_le_bytes(), (rows.len() as u32).to_le_bytes()].concat();
+    let bytes = |numbers: &[i32]| -> Vec<u8> {
+        let numbers = numbers.iter();
+        numbers.flat_map(|number| number.to_le_bytes()).collect()
+    };
+    let parts = [
+        element(6, &flags),
+        element(5, &bytes(&shape)),
+        element(1, name.as_bytes()),
+        element(5, &bytes(rows)),
+        element(5, &bytes(starts)),
+        element(kind, values),
+    ];
+    element(14, &parts.concat())
+}
+
+/// The values 1.5, 4.25 and 2, and one that is kept for later.
+fn mat_values() -> Vec<u8> {
+    let values = [1.5f64, 4.25, 2.0, 0.0];
+    values.iter().flat_map(|v| v.to_le_bytes()).collect()
+}
+
+/// The same matrix as [`market`]'s, with room for an entry to come.
+fn sparse_mat(name: &str) -> Vec<u8> {
+    mat_sparse(
+        name,
+        [3, 3],
+        &[0, 2, 0, 0],
+        &[0, 1, 2, 3],
+        (9, &mat_values()),
+    )
+}
+
+#[test]
+fn sparse_mat_files_are_read_compressed_or_not() {
+    let folder = tempfile::tempdir().unwrap();
+    let get = |name: &str, elements: &[Vec<u8>]| {
+        let bytes = mat_file(elements);
+        contents(folder.path(), name, &bytes, TableOptions::default())
+    };
+    let sparse = sparse_mat("S");
+    let dense = mat_matrix("X", &numbers(), 6);
+    for elements in [vec![sparse.clone()], vec![compressed(&sparse)]] {
+        let found = stored(get("a.mat", &elements).unwrap());
+        assert_eq!((found.stored(), found.to_dense()), (3, market_matrix()));
+    }
+    let both = [dense, compressed(&sparse)];
+    assert_eq!(stored(get("a.mat:S", &both).unwrap()).stored(), 3);
+    assert_eq!(values(get("a.mat:X", &both).unwrap()), numbers());
+    let which = get("a.mat", &both);
+    assert!(matches!(&which, Err(Error::MatVariable { known, .. }) if known == "X, S"));
+    // Flags are stored in bytes.
+    let flags = mat_sparse("L", [3, 3], &[0, 2, 0], &[0, 1, 2, 3], (2, &[1, 1, 1]));
+    let found = stored(get("a.mat", &[flags]).unwrap()).to_dense();
+    assert_eq!(found, market_matrix().mapv(|x| f64::from(x > 0.0)));
+}
+
+#[test]
+fn sparse_mat_files_that_lie_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let get = |element: &[u8]| {
+        let bytes = mat_file(&[element.to_vec()]);
+        contents(folder.path(), "a.mat", &bytes, TableOptions::default())
+    };
+    let values = mat_values();
+    let real = (9, &values[..]);
+    for (shape, rows, starts, said) in [
+        (
+            [3, 3],
+            &[0, 2, 0][..],
+            &[0, 1, 2][..],
+            "3 columns need 4 starts",
+        ),
+        ([3, 3], &[0, 2, 0], &[0, 2, 1, 3], "column 2 cannot begin"),
+        ([3, 3], &[0, 2, 0], &[1, 1, 2, 3], "column 0 cannot begin"),
+        ([3, 3], &[0, 2, 0], &[0, 1, 2, 90], "values"),
+        ([3, 3], &[0, 2, 0], &[0, 1, 2, -1], "column 1 cannot begin"),
+        ([3, 3], &[0, 3, 0], &[0, 1, 2, 3], "row 3 of 3"),
+        ([3, 3], &[0, -2, 0], &[0, 1, 2, 3], "row -2 of 3"),
+        ([3, 3], &[0, 2], &[0, 1, 2, 3], "3 values, and 2 rows"),
+    ] {
+        let found = get(&mat_sparse("S", shape, rows, starts, real));
+        let found = found.unwrap_err().to_string();
+        assert!(
+            found.contains("sparse matrix S") && found.contains(said),
+            "{said}: {found}"
+        );
+    }
+    let twice = get(&mat_sparse("S", [3, 3], &[0, 0, 2], &[0, 2, 3, 3], real));
+    assert!(matches!(
+        twice,
+        Err(Error::DuplicateEntry { row: 0, column: 0 })
+    ));
+    // (A machine with a terabyte of memory looks at the starts.)
+    let lines = get(&mat_sparse("S", [i32::MAX, i32::MAX], &[0], &[0, 1], real));
+    assert!(matches!(
+        lines,
+        Err(Error::TooManyLines { .. } | Error::Mat { .. })
+    ));
+    let words = get(&mat_sparse(
+        "S",
+        [3, 3],
+        &[0, 2, 0],
+        &[0, 1, 2, 3],
+        (16, &values),
+    ));
+    assert!(matches!(words, Err(Error::Mat { .. })));
+    // A part that says it is longer than the matrix.
+    let mut long = sparse_mat("S");
+    let length = 8 + 16 + 16 + 16 + 4;
+    long[length..length + 4].copy_from_slice(&u32::MAX.to_le_bytes());
+    assert!(matches!(get(&long), Err(Error::Mat { .. })));
+    assert!(matches!(get(&compressed(&long)), Err(Error::Mat { .. })));
+}
+
+#[test]
+fn torn_files_are_refused_wherever_they_end() {
+    let folder = tempfile::tempdir().unwrap();
+    let get =
+        |name: &str, bytes: &[u8]| contents(folder.path(), name, bytes, TableOptions::default());
+    let text = market("real general");
+    let whole = get("a.mtx", text.as_bytes()).unwrap();
+    assert_eq!(stored(whole).to_dense(), market_matrix());
+    for cut in 0..text.len() {
+        let found = get("a.mtx", &text.as_bytes()[..cut]);
+        // (A number that has lost its last digits is one.)
+        if cut + "4.25\n".len() <= text.len() {
+            let placed = matches!(found, Err(Error::MatrixMarket { line: 1.., .. }));
+            assert!(placed, "{cut}: {found:?}");
+        }
+    }
+    for (name, bytes) in [
+        ("a.mtx.gz", packed(text.as_bytes())),
+        ("a.csv.gz", packed(b"1,2\n3,4\n")),
+        ("a.tsv.gz", packed(b"1\t2\n3\t4\n")),
+        ("a.txt.gz", packed(b"1 2\n3 4\n")),
+    ] {
+        assert!(get(name, &bytes).is_ok(), "{name}");
+        for cut in 0..bytes.len() {
+            let found = get(name, &bytes[..cut]);
+            assert!(
+                matches!(found, Err(Error::Read { .. })),
+                "{name}, {cut}: {found:?}"
+            );
+        }
+    }
+    for (name, bytes) in [
+        ("a.mat", mat_file(&[sparse_mat("S")])),
+        ("a.mat", mat_file(&[compressed(&sparse_mat("S"))])),
+    ] {
+        for cut in 0..bytes.len() {
+            let found = get(name, &bytes[..cut]);
+            assert!(
+                matches!(found, Err(Error::Mat { .. })),
+                "{name}, {cut}: {found:?}"
+            );
+        }
+    }
+    for name in ["csr.npz", "csc_compressed.npz", "coo.npz"] {
+        let bytes = std::fs::read(fixture(name)).unwrap();
+        for cut in 0..bytes.len() {
+            let found = get("a.npz", &bytes[..cut]);
+            assert!(
+                matches!(found, Err(Error::Npz { .. })),
+                "{name}, {cut}: {found:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn packed_tables_keep_their_names_and_their_lines() {
+    let folder = tempfile::tempdir().unwrap();
+    let get = |bytes: &[u8]| {
+        let packed = packed(bytes);
+        source(folder.path(), "a.csv.gz", &packed).read(TableOptions::default())
+    };
+    let table = get(b"gene,a,b\nx,1,2\ny,3,4\n").unwrap();
+    assert_eq!(table.values, array![[1.0, 2.0], [3.0, 4.0]]);
+    assert_eq!(table.row_labels.unwrap(), ["x", "y"]);
+    let wrong = get(b"1,2\n3,x\n");
+    assert!(matches!(
+        wrong,
+        Err(Error::NotANumber {
+            line: 2,
+            field: 2,
+            ..
+        })
+    ));
+    // A header that promises a billion entries, packed or not.
+    let liar =
+        "%%MatrixMarket matrix coordinate real general\n900000000 900000000 900000000\n1 1 1\n";
+    for (name, bytes) in [
+        ("a.mtx", liar.as_bytes().to_vec()),
+        ("a.mtx.gz", packed(liar.as_bytes())),
+    ] {
+        let found = contents(folder.path(), name, &bytes, TableOptions::default());
+        let said = found.unwrap_err().to_string();
+        assert!(said.contains("promise 900000000 entries"), "{said}");
+    }
+}
+
 /// What a mutation does to a file.
 #[derive(Debug, Clone)]
 enum Mutation {
@@ -261,9 +587,13 @@ fn fuzz(name: &str, seeds: Vec<Vec<u8>>) {
             };
             let bytes = mutated(seed, &mutations);
             // Whatever comes of it, it is a value and not a panic.
-            if let Ok(matrix) = read_with(folder.path(), name, &bytes, options) {
+            if let Ok(found) = contents(folder.path(), name, &bytes, options) {
                 count.set(count.get() + 1);
-                prop_assert!(matrix.len() <= bytes.len().max(1) * 1100);
+                let entries = match found {
+                    Contents::Table(table) => table.values.len(),
+                    Contents::Sparse(matrix) => matrix.stored(),
+                };
+                prop_assert!(entries <= bytes.len().max(1) * 1100);
             }
             Ok(())
         })
@@ -309,6 +639,45 @@ fn mutated_mat_files() {
         mat_file(std::slice::from_ref(&x)),
         mat_file(&[compressed(&x)]),
         mat_file(&[x, compressed(&other)]),
+        mat_file(&[sparse_mat("X")]),
+        mat_file(&[compressed(&sparse_mat("X"))]),
     ];
     fuzz("m.mat:X", seeds);
+}
+
+#[test]
+fn mutated_packed_files() {
+    fuzz(
+        "m.csv.gz",
+        vec![packed(b"1,2,3\n4,5,6\n"), packed(b"a;b\n1,5;2\n")],
+    );
+    fuzz("m.mtx.gz", vec![packed(market("real general").as_bytes())]);
+}
+
+#[test]
+fn mutated_txt_files() {
+    let seeds = [
+        "# a b\n1 2\n3 4\n",
+        "  x   \"y  z\"\n 1.5\t2 \n\n 30   nan\n",
+    ];
+    fuzz("m.txt", seeds.map(|seed| seed.as_bytes().to_vec()).to_vec());
+}
+
+#[test]
+fn mutated_mtx_files() {
+    let array = "%%MatrixMarket matrix array real general\n2 2\n1\n2\n3\n4\n";
+    let symmetric =
+        "%%MatrixMarket matrix coordinate integer symmetric\n% x\n3 3 2\n1 1 4\n3 1 5\n";
+    let general = market("real general");
+    let seeds = [array, symmetric, general.as_str()];
+    fuzz("m.mtx", seeds.map(|seed| seed.as_bytes().to_vec()).to_vec());
+}
+
+#[test]
+fn mutated_npz_files() {
+    let seeds = ["csr", "csc_compressed", "coo_compressed", "csr_wide"];
+    let seeds = seeds.map(|name| std::fs::read(fixture(&format!("{name}.npz"))).unwrap());
+    fuzz("m.npz", seeds.to_vec());
+    let dense = std::fs::read(fixture("dense.npz")).unwrap();
+    fuzz("m.npz:A", vec![dense]);
 }

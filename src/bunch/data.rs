@@ -8,8 +8,8 @@ use super::Pair;
 use crate::criterion::{Criterion, weighted_divergence};
 use crate::divergence::Divergence;
 use crate::error::{Error, Result};
-use crate::factors::Side;
-use crate::numerics::{Floored, Precision};
+use crate::factors::{Factors, Side};
+use crate::numerics::{Floored, Precision, to_host};
 use crate::problem::{Observed, Problem};
 use crate::term::{self, Asked, Kept, SharedTerm};
 use crate::update::{Direction, Multiplier, Rule};
@@ -86,7 +86,7 @@ impl Data {
         }
         // What cannot be measured is refused before it is packed.
         problem.check_domain(divergence)?;
-        Ok(Self::Fused(term::dense(problem, asked)))
+        Ok(Self::Fused(term::fused(problem, asked)))
     }
 
     /// n and m.
@@ -266,6 +266,19 @@ impl Data {
             }
             Self::Fused(term) => term::outer_errors(term, &pair.w, &pair.h),
         }
+    }
+
+    /// `E_i` of each row on a fused data term, without tensors in between.
+    pub(crate) fn fused_outer_errors(
+        &self,
+        problem: &Problem,
+        factors: &Factors,
+    ) -> Option<Vec<f64>> {
+        let Self::Fused(term) = self else {
+            return None;
+        };
+        let pair = Pair::of(problem, factors);
+        Some(to_host(&term::outer_errors(term, &pair.w, &pair.h)))
     }
 
     /// D of each row of X, or of each column for H, over the entries that are fitted.

@@ -6,6 +6,7 @@
 
 use std::sync::Arc;
 
+use parking_lot::Mutex;
 use rayon::prelude::*;
 
 use super::{Bunch, Data, ORDER, Span};
@@ -42,6 +43,31 @@ impl HostPair {
             factor: self.of(side),
             other: self.of(side.other()),
             rank: self.rank,
+        }
+    }
+}
+
+/// Memory of earlier updates, which the next one uses again: fresh memory has to be cleared by
+/// the system first, and that costs as much as a fifth of an update.
+#[derive(Debug, Default)]
+pub(crate) struct Spare(Mutex<Vec<Vec<f64>>>);
+
+/// Pieces that are kept.
+const SPARE: usize = 4;
+
+impl Spare {
+    fn take(&self) -> PartsOf {
+        let mut spare = self.0.lock();
+        PartsOf {
+            negative: spare.pop().unwrap_or_default(),
+            positive: spare.pop().unwrap_or_default(),
+        }
+    }
+
+    pub(crate) fn keep(&self, memory: Vec<f64>) {
+        let mut spare = self.0.lock();
+        if spare.len() < SPARE && memory.capacity() > 0 {
+            spare.push(memory);
         }
     }
 }
@@ -126,25 +152,25 @@ impl<'a> HostBunch<'a> {
     }
 
     /// One update: the new factor, and 1/P.
-    fn update(&self, side: Side, pair: &HostPair, terms: &[Term<'_>]) -> (Vec<f64>, Vec<f64>) {
-        let (at, gamma) = (pair.at(side), Gamma::new(self.rule(side).exponent));
+    fn update(&self, side: Side, at: At<'_>, terms: &[Term<'_>]) -> (Vec<f64>, Vec<f64>) {
+        let (rank, gamma) = (at.rank, Gamma::new(self.rule(side).exponent));
         let w = Rows {
             values: at.factor,
-            rank: pair.rank,
+            rank,
         };
         let PartsOf {
             mut negative,
             mut positive,
-        } = self.term.parts(side, at);
-        let rows = (TASK / pair.rank).max(1);
-        let size = rows * pair.rank;
+        } = self.term.parts(side, at, self.bunch.spare.take());
+        let rows = (TASK / rank).max(1);
+        let size = rows * rank;
         let tasks = negative
             .par_chunks_mut(size)
             .zip(positive.par_chunks_mut(size))
             .enumerate();
         tasks.for_each(|(task, (negative, positive))| {
             let first = task * rows;
-            let range = first..first + negative.len() / pair.rank;
+            let range = first..first + negative.len() / rank;
             for term in terms {
                 let (weight, range) = (&term.weight, range.clone());
                 term.penalty.add_split(w, weight, range, positive, negative);
@@ -173,7 +199,7 @@ impl<'a> HostBunch<'a> {
                     Side::W => &terms[0],
                     Side::H => &terms[1],
                 };
-                let (updated, inverse) = self.update(side, &pair, terms);
+                let (updated, inverse) = self.update(side, pair.at(side), terms);
                 let (before, after) = (pair.clone(), Arc::new(updated));
                 match side {
                     Side::W => pair.w = after.clone(),
@@ -192,12 +218,29 @@ impl<'a> HostBunch<'a> {
 
     /// The state after T steps.
     pub(crate) fn run(&self, pair: HostPair, lambda: &[Spread]) -> HostPair {
-        self.steps(pair, lambda, drop)
+        self.steps(pair, lambda, |passed| {
+            let Passed {
+                side,
+                before: HostPair { w, h, .. },
+                inverse,
+                ..
+            } = passed;
+            let spent = match side {
+                Side::W => w,
+                Side::H => h,
+            };
+            self.bunch.spare.keep(inverse);
+            self.bunch
+                .spare
+                .keep(Arc::try_unwrap(spent).unwrap_or_default());
+        })
     }
 
     /// One update of a factor whose penalties have fixed weights.
-    pub(crate) fn update_one(&self, side: Side, pair: &HostPair) -> Vec<f64> {
-        self.update(side, pair, &self.terms(side, &[])).0
+    pub(crate) fn update_one(&self, side: Side, at: At<'_>) -> Vec<f64> {
+        let (updated, inverse) = self.update(side, at, &self.terms(side, &[]));
+        self.bunch.spare.keep(inverse);
+        updated
     }
 
     /// D.

@@ -53,6 +53,7 @@ use std::sync::Arc;
 use burn::tensor::Tensor;
 
 pub(crate) use self::data::{Data, Passed};
+use self::host::Spare;
 pub(crate) use self::host::{HostBunch, HostPair};
 pub(crate) use self::scale::summed_to;
 use crate::criterion::{Criterion, Training};
@@ -182,6 +183,7 @@ pub struct Bunch {
     /// T.
     pub length: usize,
     pub(crate) precision: Precision,
+    spare: Arc<Spare>,
 }
 
 /// The rules with the weights in them.
@@ -285,6 +287,7 @@ impl Bunch {
             of_h,
             data,
             precision: problem.precision(),
+            spare: Arc::default(),
             criterion,
             span,
             length,

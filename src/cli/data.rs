@@ -5,11 +5,13 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use altbi::data::{
-    Decimal, Detect, Encoding, Reading, Separator, Source, Table, TableOptions, fingerprint,
-    text_fingerprint,
+    Contents, Decimal, Detect, Encoding, Reading, Separator, Source, Table, TableOptions,
+    fingerprint, text_fingerprint,
 };
 use altbi::device::Device;
-use altbi::{Error, Precision, Problem, Result};
+use altbi::problem::Weights;
+use altbi::report::Labels;
+use altbi::{Error, Matrix, Precision, Problem, Result, SparseMatrix, Zeros};
 use clap::{Args, ValueEnum};
 use ndarray::Array2;
 
@@ -27,6 +29,9 @@ pub struct DataArguments {
     /// N/A, null, - and ? are missing entries too
     #[arg(long, default_value = "error")]
     pub missing: Missing,
+    /// What the entries are that a sparse matrix does not store: data (they are 0), or missing
+    #[arg(long, default_value = "data", value_parser = words::<Zeros>())]
+    pub zeros: Zeros,
     /// Whether the first row of a table names its columns
     #[arg(long, default_value = "auto", value_parser = words::<Detect>())]
     pub header: Detect,
@@ -84,10 +89,13 @@ impl<T: fmt::Display> fmt::Display for OrAuto<T> {
     }
 }
 
-/// What was read: the table, and the weights of its entries.
+/// What was read: the matrix with its names, and the weights of its entries.
 pub struct Data {
-    pub table: Table,
-    weights: Option<Array2<f64>>,
+    matrix: Matrix,
+    pub labels: Labels,
+    /// How the table was read, if the data is one.
+    pub reading: Option<Reading>,
+    weights: Option<Weights>,
 }
 
 impl DataArguments {
@@ -102,7 +110,10 @@ impl DataArguments {
                 reason: "it can be read only once",
             });
         }
-        let table = source.read(self.options())?;
+        let table = match source.read_contents(self.options())? {
+            Contents::Table(table) => table,
+            Contents::Sparse(matrix) => return self.sparse(matrix),
+        };
         let reading = table.reading.as_ref();
         if let Some(guess) = reading.and_then(|reading| reading.guess.as_ref())
             && !quiet
@@ -115,8 +126,15 @@ impl DataArguments {
         self.weighted(table)
     }
 
-    /// A table that is not a file's, with its weights.
+    /// A table with its weights.
     pub fn weighted(&self, table: Table) -> Result<Data> {
+        if self.zeros == Zeros::Missing {
+            return Err(Error::Conflict {
+                first: "--zeros missing",
+                second: "a matrix whose entries are all stored",
+                reason: "zeros can be told from missing entries there: give a --mask",
+            });
+        }
         let mask = self.mask.as_deref().map(Source::from);
         let given = mask.map(|mask| self.read_mask(&mask, &table)).transpose()?;
         let present = match self.missing {
@@ -128,7 +146,52 @@ impl DataArguments {
             (Some(given), _) => Some(given),
             (None, present) => present,
         };
-        Ok(Data { table, weights })
+        Ok(Data {
+            labels: Labels {
+                rows: table.row_labels,
+                columns: table.column_labels,
+            },
+            reading: table.reading,
+            matrix: table.values.into(),
+            weights: weights.map(Weights::from),
+        })
+    }
+
+    /// A sparse matrix with its weights.
+    fn sparse(&self, matrix: SparseMatrix) -> Result<Data> {
+        let mut missing = matrix.triplets().filter(|(.., x)| x.is_nan());
+        let first = missing.next();
+        let mask = self.mask.as_deref().map(Source::from);
+        let given = mask.map(|mask| mask.read_contents(TableOptions::default()));
+        let given = given.transpose()?.map(|contents| match contents {
+            Contents::Table(table) => Weights::Real(table.values),
+            Contents::Sparse(weights) => Weights::from(weights),
+        });
+        let weights = match (first, given) {
+            // (A given mask has to leave missing entries out.)
+            (None, given) | (Some(_), given @ Some(_)) => given,
+            (Some((row, column, _)), None) if self.missing == Missing::Error => {
+                return Err(Error::Missing {
+                    count: missing.count() + 1,
+                    row,
+                    column,
+                });
+            }
+            (Some(_), None) => {
+                let places = matrix.triplets().filter(|(.., x)| x.is_nan());
+                let places = places.map(|(row, column, _)| (row as u32, column as u32, 0.0));
+                let at = SparseMatrix::from_triplets(matrix.shape(), places.collect())?;
+                let elsewhere = 1.0;
+                Some(Weights::Listed { at, elsewhere })
+            }
+        };
+        drop(missing);
+        Ok(Data {
+            matrix: matrix.into(),
+            labels: Labels::default(),
+            reading: None,
+            weights,
+        })
     }
 
     /// The mask has a look of its own; where that gives another shape than X's, it is read in
@@ -188,23 +251,47 @@ impl DataArguments {
 }
 
 impl Data {
-    /// The weights of the entries, if there are any.
-    pub fn weights(&self) -> Option<&Array2<f64>> {
-        self.weights.as_ref()
+    /// The data as a table, to be written.
+    pub fn to_csv(&self) -> String {
+        let table = Table {
+            values: self.matrix.to_dense(),
+            row_labels: self.labels.rows.clone(),
+            column_labels: self.labels.columns.clone(),
+            reading: self.reading.clone(),
+        };
+        table.to_csv()
     }
 
-    /// The checked problem of the table, with its weights; the table keeps its labels.
+    /// The weights of the entries as a table, if there are any.
+    pub fn weights_to_csv(&self) -> Option<String> {
+        let weights = self.weights.as_ref()?;
+        Some(Table::from(weights.to_array()).to_csv())
+    }
+
+    /// The checked problem of the matrix, with its weights; the names stay.
     pub fn problem(&mut self, arguments: &DataArguments) -> Result<Problem> {
-        let values = std::mem::take(&mut self.table.values);
-        let problem = Problem::owning(values, self.weights.take(), arguments.dtype)?;
+        let matrix = std::mem::replace(&mut self.matrix, Array2::zeros((0, 0)).into());
+        let weights = self.weights.take();
+        let problem = match matrix {
+            Matrix::Dense(values) => {
+                let weights = weights.map(|weights| weights.to_array());
+                Problem::owning(values, weights, arguments.dtype)?
+            }
+            Matrix::Sparse(values) => {
+                Problem::sparse(values, arguments.zeros, weights, arguments.dtype)?
+            }
+        };
         Ok(problem.on(arguments.device.parse::<Device>()?))
     }
 
     /// What tells this data, weights included, from any other.
     pub fn fingerprint(&self) -> String {
-        let of_values = fingerprint(&self.table.values);
+        let of_values = fingerprint(&self.matrix);
         match &self.weights {
-            Some(weights) => text_fingerprint(&(of_values + &fingerprint(weights))),
+            Some(weights) => {
+                let of_weights = fingerprint(&weights.to_stored());
+                text_fingerprint(&(of_values + &of_weights))
+            }
             None => of_values,
         }
     }

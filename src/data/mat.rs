@@ -10,13 +10,17 @@
 //! Of every matrix only the head is decompressed, and of the one that was asked for the
 //! entries, straight into the result: a file cannot take more memory than its answer.
 
+mod sparse;
+
 use std::io::Read;
 use std::path::Path;
 
+use flate2::bufread::ZlibDecoder;
 use ndarray::Array2;
 
-use super::memory::check_room;
+use super::memory::{Room, check_room};
 use crate::error::{Error, Result};
+use crate::sparse::Matrix;
 
 const HEADER: usize = 128;
 const MATRIX: u32 = 14;
@@ -44,12 +48,12 @@ struct Head<'a> {
     element: Element<'a>,
 }
 
-/// Reads a real matrix: the one of that name, or the only one.
+/// Reads a real matrix, full or sparse: the one of that name, or the only one.
 pub(super) fn read_mat(
     mut input: impl Read,
     path: &Path,
     variable: Option<&str>,
-) -> Result<Array2<f64>> {
+) -> Result<Matrix> {
     let wrong = |reason: Reason| Error::Mat {
         path: path.into(),
         reason,
@@ -62,40 +66,29 @@ pub(super) fn read_mat(
             source,
         })?;
     let heads = heads(&bytes).map_err(wrong)?;
-    let (sparse, full): (Vec<&Head>, Vec<&Head>) = heads.iter().partition(|head| head.is_sparse);
-    let is_sparse = |name: &str| {
-        wrong(format!(
-            "the matrix {name} is sparse, and only full ones can be read; save full({name})"
-        ))
-    };
-    if let Some(head) = sparse
-        .iter()
-        .find(|head| Some(head.name.as_str()) == variable)
-    {
-        return Err(is_sparse(&head.name));
+    if heads.is_empty() {
+        return Err(wrong("it holds no numeric matrix".into()));
     }
-    if full.is_empty() {
-        return Err(match sparse.first() {
-            Some(head) => is_sparse(&head.name),
-            None => wrong("it holds no numeric matrix".into()),
-        });
-    }
-    let known: Vec<&str> = full.iter().map(|head| head.name.as_str()).collect();
-    let unknown = Error::MatVariable {
-        path: path.into(),
-        variable: variable.map(String::from),
-        known: known.join(", "),
-    };
-    let single = full.len() == 1;
-    let mut wanted = full.into_iter().filter(|head| match variable {
+    let is_meant = |head: &&Head| match variable {
         Some(name) => head.name == name,
-        None => single,
-    });
-    let head = wanted.next().ok_or(unknown)?;
+        None => heads.len() == 1,
+    };
+    let Some(head) = heads.iter().find(is_meant) else {
+        let known: Vec<&str> = heads.iter().map(|head| head.name.as_str()).collect();
+        return Err(Error::MatVariable {
+            path: path.into(),
+            variable: variable.map(String::from),
+            known: known.join(", "),
+        });
+    };
     if head.is_complex {
         return Err(wrong(format!("the matrix {} is complex", head.name)));
     }
-    head.entries(path)
+    Ok(if head.is_sparse {
+        head.sparse(path, &mut Room::of(path))?.into()
+    } else {
+        head.entries(path)?.into()
+    })
 }
 
 /// The heads of all two-dimensional numeric matrices; text, cells and structures are
@@ -155,7 +148,7 @@ impl<'a> Element<'a> {
     fn parts(self) -> Result<Option<Parts<Box<dyn Read + 'a>>>, Reason> {
         let (kind, length, input): (u32, usize, Box<dyn Read + 'a>) = if self.kind == COMPRESSED {
             let torn = |_| Reason::from("it is torn: a compressed element cannot be decompressed");
-            let mut decoder = libflate::zlib::Decoder::new(self.contents).map_err(torn)?;
+            let mut decoder = ZlibDecoder::new(self.contents);
             let tag = Tag::read(&mut decoder, self.little_endian).map_err(torn)?;
             (tag.kind, tag.length, Box::new(decoder))
         } else {

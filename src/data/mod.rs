@@ -3,23 +3,34 @@
 //! | ending | read | written |
 //! |---|---|---|
 //! | `.npy` | floats, integers, booleans; either byte order, C and Fortran order, one or two dimensions | little-endian `f8`, C order |
-//! | `.csv`, `.tsv` | numbers with or without header, labels, quotes and comments; separated by comma, semicolon or tab; decimal point or comma; UTF-8, UTF-16, Latin-1 | with the labels of the data |
-//! | `.mat` | level 5, compressed or not; `file.mat:NAME` names a matrix | |
+//! | `.npz` | a sparse matrix that SciPy saved (csr, csc, coo), or arrays as in `.npy`; `file.npz:NAME` names an array | |
+//! | `.csv`, `.tsv`, `.txt` | numbers with or without header, labels, quotes and comments; separated by comma, semicolon, tab or (`.txt`) blanks; decimal point or comma; UTF-8, UTF-16, Latin-1 | `.csv` with the labels of the data |
+//! | `.mtx` | Matrix Market: coordinate or array; real, integer or pattern; general or symmetric | coordinate real general |
+//! | `.mat` | level 5, compressed or not, full or sparse; `file.mat:NAME` names a matrix | |
 //! | `-` | .csv from standard input | |
 //!
-//! A one-dimensional array is read as a column.
+//! The formats that are text may be packed by gzip: `.csv.gz`, `.tsv.gz`, `.txt.gz`, `.mtx.gz`.
+//!
+//! A one-dimensional array is read as a column. No reader takes memory for what a header
+//! promises before it is there, and what does not fit in a quarter of the free memory is
+//! refused.
 
 mod benchmark;
+mod compressed;
+mod contents;
 mod graph;
+mod gzip;
 mod lock;
 mod mat;
+mod matrix_market;
 mod memory;
 mod npy;
+mod npz;
 mod table;
 
 use std::fmt;
 use std::fs::File;
-use std::io::{BufReader, BufWriter, Write};
+use std::io::{BufRead, BufReader, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use ndarray::Array2;
@@ -29,19 +40,28 @@ pub use benchmark::{
     Benchmark, MAP_SIDE, Noise, benchmark_a, benchmark_b, benchmark_c, benchmark_d, demo, poisson,
     published, separable_factors,
 };
+pub use contents::Contents;
 pub use graph::{Edge, read_edges};
 pub(crate) use lock::Lock;
 pub use lock::Reservation;
+pub use matrix_market::matrix_market;
 pub use npy::write_npy;
 pub use table::{Decimal, Detect, Encoding, Reading, Separator, Table, TableOptions};
 
+use self::contents::{Format, has_names};
+use self::gzip::unpacked;
+use self::memory::check_room;
 use self::table::read_separated;
 use crate::error::{Error, Result};
+use crate::sparse::Matrix;
+
+/// Bytes that are read from a file at a time.
+const CHUNK: usize = 1 << 16;
 
 /// Where a matrix comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Source {
-    /// A file; for .mat perhaps with the name of a matrix.
+    /// A file; for .mat and .npz perhaps with the name of a matrix.
     File {
         /// Its path.
         path: PathBuf,
@@ -53,13 +73,13 @@ pub enum Source {
 }
 
 impl From<&str> for Source {
-    /// `-`, `file`, or `file.mat:NAME`.
+    /// `-`, `file`, `file.mat:NAME`, or `file.npz:NAME`.
     fn from(text: &str) -> Self {
         if text == "-" {
             return Self::StandardInput;
         }
         match text.rsplit_once(':') {
-            Some((path, name)) if path.to_ascii_lowercase().ends_with(".mat") => Self::File {
+            Some((path, name)) if has_names(path) => Self::File {
                 path: path.into(),
                 variable: Some(name.into()),
             },
@@ -105,32 +125,57 @@ impl Source {
     /// # Errors
     /// [`Error::Read`] where the system refuses, [`Error::UnknownFormat`] for
     /// another ending, and what each format's reader says about the contents.
-    pub fn read(&self, options: TableOptions) -> Result<Table> {
+    pub fn read_contents(&self, options: TableOptions) -> Result<Contents> {
         let (path, variable) = match self {
             Self::StandardInput => {
                 let input = std::io::stdin().lock();
-                return read_separated(input, "-", Separator::Comma, options);
+                return Ok(read_separated(input, "-", Separator::Comma, options)?.into());
             }
-            Self::File { path, variable } => (path, variable),
+            Self::File { path, variable } => (path, variable.as_deref()),
         };
-        let open = || {
+        let (format, is_packed) = Format::of(path)?;
+        let open = || -> Result<Box<dyn BufRead>> {
             let file = File::open(path).map_err(|source| Error::Read {
                 path: path.clone(),
                 source,
             })?;
-            Ok::<_, Error>(BufReader::new(file))
+            let file = BufReader::with_capacity(CHUNK, file);
+            let input: Box<dyn BufRead> = if is_packed {
+                Box::new(unpacked(file))
+            } else {
+                Box::new(file)
+            };
+            Ok(input)
         };
-        let name = path.display().to_string();
-        let ending = path.extension().and_then(|ending| ending.to_str());
-        match ending.map(str::to_ascii_lowercase).as_deref() {
-            Some("npy") => npy::read_npy(path).map(Table::from),
-            Some("csv") => read_separated(open()?, &name, Separator::Comma, options),
-            Some("tsv") => read_separated(open()?, &name, Separator::Tab, options),
-            Some("mat") => mat::read_mat(open()?, path, variable.as_deref()).map(Table::from),
-            _ => Err(Error::UnknownFormat {
-                path: path.clone(),
-                known: ".npy, .csv, .tsv, .mat",
-            }),
+        Ok(match format {
+            Format::Npy => Table::from(npy::read_npy(path)?).into(),
+            Format::Npz => npz::read_npz(path, variable)?.into(),
+            Format::Mat => mat::read_mat(open()?, path, variable)?.into(),
+            Format::MatrixMarket => matrix_market::read_matrix_market(open()?, path)?.into(),
+            Format::Separated(usual) => {
+                let name = path.display().to_string();
+                read_separated(open()?, &name, usual, options)?.into()
+            }
+        })
+    }
+
+    /// Reads it, with every entry: those that a sparse matrix does not store are 0.
+    ///
+    /// # Errors
+    /// As [`Source::read_contents`]; [`Error::TooLarge`] for a sparse matrix that does not fit
+    /// in this way.
+    pub fn read(&self, options: TableOptions) -> Result<Table> {
+        match self.read_contents(options)? {
+            Contents::Table(table) => Ok(table),
+            Contents::Sparse(matrix) => {
+                let [rows, columns] = matrix.shape();
+                let path = match self {
+                    Self::File { path, .. } => path.as_path(),
+                    Self::StandardInput => Path::new("-"),
+                };
+                check_room(path, rows, columns)?;
+                Ok(matrix.to_dense().into())
+            }
         }
     }
 }
@@ -202,16 +247,30 @@ fn hexadecimal(digest: &[u8]) -> String {
     digest.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// A fingerprint of a matrix: SHA-256 of its shape and entries, in hexadecimal.
-pub fn fingerprint(matrix: &Array2<f64>) -> String {
+/// A fingerprint of a matrix: SHA-256 of its shape and the entries that are stored, in
+/// hexadecimal.
+pub fn fingerprint(matrix: &Matrix) -> String {
     let mut hasher = Sha256::new();
-    for length in matrix.shape() {
-        hasher.update((*length as u64).to_le_bytes());
+    let (rows, columns) = matrix.dim();
+    for length in [rows, columns] {
+        hasher.update((length as u64).to_le_bytes());
     }
-    for entry in matrix {
+    let mut add = |entry: f64| {
         // One missing entry is like another.
-        let entry = if entry.is_nan() { f64::NAN } else { *entry };
+        let entry = if entry.is_nan() { f64::NAN } else { entry };
         hasher.update(entry.to_le_bytes());
+    };
+    match matrix {
+        Matrix::Dense(matrix) => matrix.iter().copied().for_each(&mut add),
+        Matrix::Sparse(matrix) => matrix.values().iter().copied().for_each(&mut add),
+    }
+    if let Matrix::Sparse(matrix) = matrix {
+        for start in matrix.starts() {
+            hasher.update((*start as u64).to_le_bytes());
+        }
+        for column in matrix.columns() {
+            hasher.update(column.to_le_bytes());
+        }
     }
     hexadecimal(&hasher.finalize())
 }
@@ -219,22 +278,32 @@ pub fn fingerprint(matrix: &Array2<f64>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sparse::SparseMatrix;
     use ndarray::array;
 
     #[test]
     fn fingerprints_tell_matrices_apart() {
         let a = array![[1.0, 2.0], [3.0, 4.0]];
-        assert_eq!(fingerprint(&a), fingerprint(&a.clone()));
-        assert_ne!(fingerprint(&a), fingerprint(&a.t().to_owned()));
+        let of = |matrix: &Array2<f64>| fingerprint(&matrix.clone().into());
+        assert_eq!(of(&a), of(&a.clone()));
+        assert_ne!(of(&a), of(&a.t().to_owned()));
         let flat = array![[1.0, 2.0, 3.0, 4.0]];
-        assert_ne!(fingerprint(&a), fingerprint(&flat));
+        assert_ne!(of(&a), of(&flat));
+        // The same values at other places.
+        let sparse = |column| {
+            let matrix = SparseMatrix::from_triplets([2, 2], vec![(0, column, 1.0)]);
+            fingerprint(&matrix.unwrap().into())
+        };
+        assert_ne!(sparse(0), sparse(1));
     }
 
     #[test]
-    fn a_name_behind_a_mat_file_is_a_variable() {
+    fn a_name_behind_a_file_is_a_variable() {
         let mat = Source::from("data/a.mat:X");
         assert!(matches!(&mat, Source::File { variable: Some(name), .. } if name == "X"));
         assert_eq!(mat.to_string(), "data/a.mat:X");
+        let npz = Source::from("data/a.NPZ:arr_0");
+        assert!(matches!(&npz, Source::File { variable: Some(name), .. } if name == "arr_0"));
         assert_eq!(Source::from("-"), Source::StandardInput);
         let colon = Source::from("odd:name.csv");
         assert!(matches!(colon, Source::File { variable: None, .. }));
@@ -242,7 +311,25 @@ mod tests {
 
     #[test]
     fn unknown_endings_are_refused() {
-        let found = read_matrix(Path::new("x.mtx"));
+        let found = read_matrix(Path::new("x.xls"));
         assert!(matches!(found, Err(Error::UnknownFormat { .. })));
+    }
+
+    #[test]
+    fn a_sparse_matrix_is_made_dense_where_it_must_be() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.mtx");
+        let market = |size: &str| {
+            format!("%%MatrixMarket matrix coordinate real general\n{size} 1\n2 1 5\n")
+        };
+        std::fs::write(&path, market("2 2")).unwrap();
+        assert_eq!(read_matrix(&path).unwrap(), array![[0.0, 0.0], [5.0, 0.0]]);
+        // Few enough to store, too many to write out.
+        std::fs::write(&path, market("3000000 3000000")).unwrap();
+        let source = Source::from(path.to_str().unwrap());
+        let options = TableOptions::default();
+        let found = source.read_contents(options).unwrap();
+        assert!(matches!(found, Contents::Sparse(matrix) if matrix.stored() == 1));
+        assert!(matches!(source.read(options), Err(Error::TooLarge { .. })));
     }
 }

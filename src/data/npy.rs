@@ -1,15 +1,24 @@
-//! NumPy's .npy.
+//! NumPy's .npy: files, and the entries of .npz, which are the same.
 
 use std::fs::File;
-use std::io::BufReader;
+use std::io::{self, BufReader, Read};
 use std::path::Path;
 
 use ndarray::{Array2, ShapeBuilder};
-use npyz::{NpyFile, Order, WriterBuilder};
+use npyz::{NpyFile, NpyHeader, Order, WriterBuilder};
 
 use super::memory::check_room;
 use super::write_aside;
 use crate::error::{Error, Result};
+
+/// Bytes that a header may have. (NumPy itself reads 10 000.)
+const LONGEST_HEADER: usize = 1 << 16;
+/// How deep brackets of a header may be nested: whoever parses it calls itself.
+const DEEPEST_HEADER: usize = 16;
+/// Entries that an array may have, by its header.
+const MOST_ENTRIES: f64 = 1e18;
+/// Bytes that a word may have.
+const LONGEST_WORD: u64 = 1 << 8;
 
 /// Reads one or two dimensions of numbers.
 pub(super) fn read_npy(path: &Path) -> Result<Array2<f64>> {
@@ -23,52 +32,162 @@ pub(super) fn read_npy(path: &Path) -> Result<Array2<f64>> {
     };
     let file = File::open(path).map_err(io)?;
     let bytes_in_file = file.metadata().map_err(io)?.len();
-    let npy = NpyFile::new(BufReader::new(file)).map_err(|error| wrong(error.to_string()))?;
-    let [rows, columns] = match *npy.shape() {
-        [rows] => [rows, 1],
-        [rows, columns] => [rows, columns],
-        ref shape => {
-            let dimensions = shape.len();
-            return Err(wrong(format!(
-                "it has {dimensions} dimensions; 1 or 2 can be read"
-            )));
-        }
-    };
-    let type_name = npy.dtype().descr();
+    let numbers = read_numbers(BufReader::new(file), bytes_in_file, &wrong, |shape| {
+        let [rows, columns] = as_matrix(shape).map_err(wrong)?;
+        check_room(path, rows, columns)
+    })?;
+    numbers.matrix(&wrong)
+}
+
+/// The numbers of an array.
+pub(super) struct Numbers {
+    /// Its lengths, one for each dimension.
+    pub(super) shape: Vec<usize>,
+    /// Whether they are stored as integers.
+    pub(super) are_whole: bool,
+    /// As they are stored.
+    pub(super) values: Vec<f64>,
+    order: Order,
+}
+
+impl Numbers {
+    /// The matrix of one or two dimensions; one is a column.
+    pub(super) fn matrix(self, wrong: &impl Fn(String) -> Error) -> Result<Array2<f64>> {
+        let [rows, columns] = as_matrix(&self.shape).map_err(wrong)?;
+        let shape = (rows, columns).set_f(self.order == Order::Fortran);
+        let found = self.values.len();
+        let matrix = Array2::from_shape_vec(shape, self.values)
+            .map_err(|_| wrong(format!("{rows}×{columns} entries promised, {found} found")))?;
+        Ok(if matrix.is_standard_layout() {
+            matrix
+        } else {
+            matrix.as_standard_layout().into_owned()
+        })
+    }
+}
+
+/// The shape of a matrix; a single dimension is a column.
+pub(super) fn as_matrix(shape: &[usize]) -> Result<[usize; 2], String> {
+    match *shape {
+        [rows] => Ok([rows, 1]),
+        [rows, columns] => Ok([rows, columns]),
+        _ => Err(format!(
+            "it has {} dimensions; 1 or 2 can be read",
+            shape.len()
+        )),
+    }
+}
+
+/// Reads the numbers of an array, whatever they are stored as. `available` are the bytes that
+/// the input has at most; `check` sees the shape before memory is taken for it.
+///
+/// # Errors
+/// What `check` says, and what `wrong` makes of any other reason.
+pub(super) fn read_numbers(
+    mut input: impl Read,
+    available: u64,
+    wrong: &impl Fn(String) -> Error,
+    check: impl FnOnce(&[usize]) -> Result<()>,
+) -> Result<Numbers> {
+    let header = read_header(&mut input).map_err(|error| wrong(error.to_string()))?;
+    let lengths = header.shape().iter().map(|length| usize::try_from(*length));
+    let shape: Vec<usize> = lengths
+        .collect::<Result<_, _>>()
+        .map_err(|_| wrong("it has more entries than can be counted".into()))?;
+    let type_name = header.dtype().descr();
     // '<f8': byte order, kind, width. Dates are stored as integers, but are none.
     let kind = type_name.trim_matches('\'').chars().nth(1);
     let is_number = matches!(kind, Some('f' | 'i' | 'u' | 'b'));
-    let bytes_per_entry = match npy.dtype().num_bytes() {
+    let bytes_per_entry = match header.dtype().num_bytes() {
         Some(bytes) if is_number && (1..=8).contains(&bytes) => bytes as u64,
         _ => return Err(wrong(unreadable(&type_name))),
     };
     // A header can promise anything; memory is taken only for what is there.
-    let entries = rows
-        .checked_mul(columns)
+    let product = |all: usize, length: &usize| all.checked_mul(*length);
+    let entries = shape
+        .iter()
+        .try_fold(1, product)
         .filter(|entries| {
-            let bytes = entries.checked_mul(bytes_per_entry);
-            bytes.is_some_and(|bytes| bytes <= bytes_in_file)
+            let bytes = (*entries as u64).checked_mul(bytes_per_entry);
+            bytes.is_some_and(|bytes| bytes <= available)
         })
         .ok_or_else(|| {
+            let lengths: Vec<String> = shape.iter().map(usize::to_string).collect();
             wrong(format!(
-                "its header promises {rows}×{columns} entries, more than its {bytes_in_file} bytes hold"
+                "its header promises {} entries, more than its {available} bytes hold",
+                lengths.join("×")
             ))
         })?;
-    check_room(path, rows as usize, columns as usize)?;
-    let order = npy.order();
-    let values = numbers(npy, entries as usize)
+    check(&shape)?;
+    let order = header.order();
+    let values = numbers(NpyFile::with_header(header, input), entries)
         .ok_or_else(|| wrong(unreadable(&type_name)))?
         .map_err(|error| wrong(error.to_string()))?;
-    let shape = (rows as usize, columns as usize);
-    let shape = shape.set_f(order == Order::Fortran);
-    let found = values.len();
-    let matrix = Array2::from_shape_vec(shape, values)
-        .map_err(|_| wrong(format!("{entries} entries promised, {found} found")))?;
-    Ok(if matrix.is_standard_layout() {
-        matrix
-    } else {
-        matrix.as_standard_layout().into_owned()
+    Ok(Numbers {
+        shape,
+        are_whole: matches!(kind, Some('i' | 'u')),
+        values,
+        order,
     })
+}
+
+/// Reads an array that is one word, stored in bytes or in characters of four bytes.
+pub(super) fn read_word(mut input: impl Read) -> io::Result<String> {
+    read_header(&mut input)?;
+    let mut bytes = Vec::new();
+    input.take(LONGEST_WORD).read_to_end(&mut bytes)?;
+    // In ASCII, the two differ by zeros.
+    bytes.retain(|byte| *byte != 0);
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// Reads the header, after a look at it: its parser calls itself for each bracket, and takes
+/// room and multiplies lengths as it is told.
+fn read_header(input: &mut impl Read) -> io::Result<NpyHeader> {
+    let mut bytes = Vec::new();
+    // A mark of six bytes, a version of two, and the length of the rest in two or four.
+    input.by_ref().take(10).read_to_end(&mut bytes)?;
+    let length = match bytes[..] {
+        [_, _, _, _, _, _, 1, _, low, high] => usize::from(u16::from_le_bytes([low, high])),
+        [_, _, _, _, _, _, _, _, low, high] => {
+            input.by_ref().take(2).read_to_end(&mut bytes)?;
+            match bytes[10..] {
+                [third, fourth] => u32::from_le_bytes([low, high, third, fourth]) as usize,
+                _ => 0,
+            }
+        }
+        _ => 0,
+    };
+    let refused = |reason: &str| Err(io::Error::new(io::ErrorKind::InvalidData, reason));
+    if length > LONGEST_HEADER {
+        return refused(&format!("its header is said to have {length} bytes"));
+    }
+    let start = bytes.len();
+    input.by_ref().take(length as u64).read_to_end(&mut bytes)?;
+    let text = &bytes[start..];
+    // (Names of fields may have other letters, but numbers have no fields.)
+    if !text.is_ascii() || text.contains(&b'\\') {
+        return refused("its header is not plain ASCII");
+    }
+    let mut depth = 0usize;
+    for byte in text {
+        match byte {
+            b'(' | b'[' | b'{' => depth += 1,
+            b')' | b']' | b'}' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        if depth > DEEPEST_HEADER {
+            return refused("the brackets of its header are nested too deep");
+        }
+    }
+    let numbers = text.split(|byte| !byte.is_ascii_digit());
+    let numbers =
+        numbers.filter_map(|digits| std::str::from_utf8(digits).ok()?.parse::<f64>().ok());
+    let product: f64 = numbers.filter(|number| *number != 0.0).product();
+    if product > MOST_ENTRIES {
+        return refused("its header promises more entries than can be counted");
+    }
+    NpyHeader::from_reader(&bytes[..])
 }
 
 fn unreadable(type_name: &str) -> String {
@@ -77,7 +196,7 @@ fn unreadable(type_name: &str) -> String {
 
 /// The entries as 64-bit floats, whatever they are stored as; `None` for a type
 /// that is not a number.
-fn numbers<R: std::io::Read>(npy: NpyFile<R>, entries: usize) -> Option<std::io::Result<Vec<f64>>> {
+fn numbers<R: Read>(npy: NpyFile<R>, entries: usize) -> Option<io::Result<Vec<f64>>> {
     // Room for all at once: growing by doubling would take up to three times it.
     let mut values = Vec::with_capacity(entries);
     // Each type hands the file on if it is not the one.
@@ -196,8 +315,36 @@ mod tests {
             assert!(matches!(read(&file), Err(Error::Npy { .. })), "{other}");
         }
         assert!(matches!(read(b"not numpy"), Err(Error::Npy { .. })));
+        // Headers that are longer than any, deeper, and of strange letters.
+        let mut long = b"\x93NUMPY\x02\x00".to_vec();
+        long.extend(u32::MAX.to_le_bytes());
+        let deep = bytes("<f8", "False", &"(".repeat(60_000), &[]);
+        let letter = bytes("é", "False", "(1, 1)", &[0; 8]);
+        let escaped = bytes("\\xe9", "False", "(1, 1)", &[0; 8]);
+        for (file, said) in [
+            (&long, "4294967295"),
+            (&deep, "nested"),
+            (&letter, "ASCII"),
+            (&escaped, "ASCII"),
+        ] {
+            let found = read(file).unwrap_err().to_string();
+            assert!(found.contains(said), "{found}");
+        }
         let missing = read_npy(Path::new("nowhere.npy"));
         assert!(matches!(missing, Err(Error::Read { .. })));
+    }
+
+    #[test]
+    fn words_are_read_in_bytes_and_in_characters() {
+        let letters = bytes("|S3", "False", "()", b"csr");
+        assert_eq!(read_word(&letters[..]).unwrap(), "csr");
+        let wide: Vec<u8> = "csr"
+            .chars()
+            .flat_map(|c| (c as u32).to_le_bytes())
+            .collect();
+        let characters = bytes("<U3", "False", "()", &wide);
+        assert_eq!(read_word(&characters[..]).unwrap(), "csr");
+        assert!(read_word(&letters[..20]).is_err());
     }
 
     #[test]

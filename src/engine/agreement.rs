@@ -1,5 +1,7 @@
 //! Whether a fused engine agrees with Burn's tape, on the very data of a run.
 
+use std::collections::HashSet;
+
 use ndarray::{Array2, ArrayView2, Axis};
 use serde::{Deserialize, Serialize};
 
@@ -9,6 +11,7 @@ use crate::factors::Factors;
 use crate::hypergradient::Mode;
 use crate::numerics::{CANCELLATION, Precision};
 use crate::problem::Problem;
+use crate::sparse::SparseMatrix;
 use crate::update::Rule;
 
 /// The largest relative difference between the engines that a run accepts. Autodiff
@@ -55,6 +58,9 @@ fn spaced(of: usize, most: usize) -> Vec<usize> {
 fn sample(problem: &Problem, setup: &Setup) -> (Vec<usize>, Vec<usize>) {
     let [n, m] = problem.shape();
     let side = (COMPARED_ENTRIES as f64).sqrt() as usize;
+    if let (Some(x), true) = (problem.x().as_sparse(), n * m > COMPARED_ENTRIES) {
+        return sparse_sample(x, setup, side);
+    }
     let free = |rule: &Rule| rule.terms.iter().all(|term| term.penalty.takes_any_rows());
     let columns: Vec<usize> = match (free(&setup.of_w), free(&setup.of_h)) {
         (_, false) => (0..m).collect(),
@@ -66,6 +72,52 @@ fn sample(problem: &Problem, setup: &Setup) -> (Vec<usize>, Vec<usize>) {
     } else {
         (0..n).collect()
     };
+    (rows, columns)
+}
+
+/// The same of a sparse X, where most evenly spaced rows and columns would meet nowhere: rows
+/// that have entries, and the columns that have most of them.
+fn sparse_sample(x: &SparseMatrix, setup: &Setup, side: usize) -> (Vec<usize>, Vec<usize>) {
+    let [n, m] = x.shape();
+    let free = |rule: &Rule| rule.terms.iter().all(|term| term.penalty.takes_any_rows());
+    let (rows_are_free, columns_are_free) = (free(&setup.of_w), free(&setup.of_h));
+    let most_rows = if columns_are_free {
+        side
+    } else {
+        (COMPARED_ENTRIES / m).max(FEWEST)
+    };
+    let filled: Vec<usize> = (0..n).filter(|row| !x.row(*row).0.is_empty()).collect();
+    let rows: Vec<usize> = if rows_are_free {
+        let spaced = spaced(filled.len(), most_rows).into_iter();
+        spaced.map(|index| filled[index]).collect()
+    } else {
+        (0..n).collect()
+    };
+    let mut counts = vec![0usize; m];
+    for row in &rows {
+        for column in x.row(*row).0 {
+            counts[*column as usize] += 1;
+        }
+    }
+    let mut columns: Vec<usize> = (0..m).collect();
+    if columns_are_free {
+        let most = (COMPARED_ENTRIES / rows.len()).max(FEWEST);
+        columns.retain(|column| counts[*column] > 0);
+        columns.sort_by_key(|column| (std::cmp::Reverse(counts[*column]), *column));
+        columns.truncate(most);
+        columns.sort_unstable();
+    }
+    let mut rows = rows;
+    if rows_are_free {
+        // (A row that meets none of the columns may have nothing to be fitted to.)
+        let wanted: HashSet<usize> = columns.iter().copied().collect();
+        rows.retain(|row| {
+            x.row(*row)
+                .0
+                .iter()
+                .any(|j| wanted.contains(&(*j as usize)))
+        });
+    }
     (rows, columns)
 }
 

@@ -71,6 +71,14 @@ pub(crate) struct Request<'a> {
     pub(crate) held_out: bool,
 }
 
+/// X; a sparse one has a data term instead of these loops.
+fn dense(problem: &Problem) -> &ndarray::Array2<f64> {
+    problem
+        .x()
+        .as_dense()
+        .expect("these loops are for a dense X")
+}
+
 impl<T: Real> Fused<T> {
     /// For problems of a shape; `threads` will share the work.
     pub(crate) fn new(problem: &Problem, rank: usize, threads: usize) -> Self {
@@ -88,7 +96,7 @@ impl<T: Real> Fused<T> {
             gram: vec![zero; rank * rank],
             outcome: vec![RowOutcome::default(); n.max(m)],
             scratch: (0..threads.max(1)).map(|_| Mutex::new(scratch())).collect(),
-            x: Packed::new(problem.x()),
+            x: Packed::new(dense(problem)),
         }
     }
 
@@ -130,7 +138,7 @@ impl<T: Real> Fused<T> {
         let held_out = held_out.as_ref().filter(|_| request.held_out);
         let x = match side {
             Side::W => self.x.source(),
-            Side::H => Storage::Transposed(problem.x()),
+            Side::H => Storage::Transposed(dense(problem)),
         };
         let mask = mask.as_ref().map(|weights| weights.source(side));
         let held_out = held_out.map(|weights| weights.source(side));

@@ -102,7 +102,8 @@ impl Setup {
             && (papers_lambda || self.of_w.tuned().next().is_none())
             && self.criterion.is_divergence()
             && self.criterion.own_divergence().is_none()
-            && problem.second().is_none();
+            && problem.second().is_none()
+            && !problem.is_sparse();
         if !known {
             return None;
         }

@@ -14,6 +14,7 @@ use crate::lambda::{Layout, Units};
 use crate::numerics::to_host;
 use crate::penalty::Spread;
 use crate::problem::{Problem, ToMatrix};
+use crate::term::At;
 
 /// A bunch, and how the one column of weights is to be read.
 #[derive(Debug)]
@@ -103,9 +104,10 @@ impl Taped {
         let weights = weights.map(|(part, shape)| Spread::new(part.into_iter().collect(), *shape));
         let weights: Vec<Spread> = weights.collect();
         let rank = factors.w.ncols();
+        // W is taken, not copied; where the bunch leaves it alone, it comes back below.
         let start = HostPair {
-            w: Arc::new(factors.w.iter().copied().collect()),
-            h: Arc::new(transposed(&factors.h).into_iter().collect()),
+            w: Arc::new(numbers(std::mem::take(&mut factors.w))),
+            h: Arc::new(numbers(transposed(&factors.h))),
             rank,
         };
         let end = match gradient {
@@ -137,10 +139,8 @@ impl Taped {
             Array2::from_shape_vec((rows, rank), values).expect("a factor fills its shape")
         };
         let [n, m] = problem.shape();
-        if self.bunch.span.covers(Side::W) {
-            factors.w = matrix(end.w, n);
-            problem.round(&mut factors.w);
-        }
+        factors.w = matrix(end.w, n);
+        problem.round(&mut factors.w);
         if self.bunch.span.covers(Side::H) {
             factors.h = transposed(&matrix(end.h, m));
             problem.round(&mut factors.h);
@@ -183,23 +183,32 @@ impl Engine for Taped {
         };
         let other = side.other();
         if let Some(host) = self.bunch.on_host() {
-            let start = HostPair {
-                w: Arc::new(factors.w.iter().copied().collect()),
-                h: Arc::new(transposed(&factors.h).into_iter().collect()),
-                rank: factors.w.ncols(),
+            let rank = factors.w.ncols();
+            let w = factors.w.as_standard_layout();
+            let w = w.as_slice().expect("in row order");
+            let h = numbers(transposed(&factors.h));
+            let (factor, fixed) = match other {
+                Side::W => (w, h.as_slice()),
+                Side::H => (h.as_slice(), w),
             };
-            let shape = match other {
-                Side::W => factors.w.dim(),
-                Side::H => (factors.h.ncols(), factors.w.ncols()),
+            let at = At {
+                factor,
+                other: fixed,
+                rank,
             };
-            let updated = host.update_one(other, &start);
+            let shape = (factor.len() / rank, rank);
+            let updated = host.update_one(other, at);
             let updated = Array2::from_shape_vec(shape, updated).expect("a factor fills its shape");
             match other {
-                Side::W => factors.w = updated,
-                Side::H => factors.h = transposed(&updated),
+                Side::W => {
+                    factors.w = updated;
+                    problem.round(&mut factors.w);
+                }
+                Side::H => {
+                    factors.h = transposed(&updated);
+                    problem.round(&mut factors.h);
+                }
             }
-            problem.round(&mut factors.w);
-            problem.round(&mut factors.h);
             return;
         }
         let pair = Pair::of(problem, factors);
@@ -273,6 +282,18 @@ impl Engine for Taped {
         let pair = Pair::of(problem, factors);
         self.bunch.penalty(&pair, &self.weights(problem, lambda))
     }
+}
+
+/// The entries row by row, without a copy where they lie so.
+fn numbers(matrix: Array2<f64>) -> Vec<f64> {
+    if matrix.is_standard_layout() {
+        let (entries, first) = matrix.into_raw_vec_and_offset();
+        if first.unwrap_or(0) == 0 {
+            return entries;
+        }
+        unreachable!("a whole matrix begins with its first entry");
+    }
+    matrix.iter().copied().collect()
 }
 
 /// The transpose, laid out row by row.

@@ -65,7 +65,7 @@ impl From<&Dataset> for DatasetRecord {
             shape: [dataset.x.nrows(), dataset.x.ncols()],
             rank: dataset.rank,
             layout: dataset.layout,
-            fingerprint: fingerprint(&dataset.x),
+            fingerprint: fingerprint(&dataset.x.clone().into()),
             true_sparsity: dataset.truth.as_ref().map(sparsity),
         }
     }

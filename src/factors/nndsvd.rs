@@ -8,8 +8,9 @@ use rand::rngs::ChaCha8Rng;
 use super::uniform;
 use crate::device::Device;
 use crate::error::Result;
-use crate::numerics::Precision;
-use crate::problem::{Problem, ToMatrix};
+use crate::numerics::{Precision, to_host};
+use crate::problem::{Problem, ToMatrix, Weights};
+use crate::sparse::{Matrix, SparseMatrix};
 
 /// Directions beyond the rank that make the leading ones accurate.
 const OVERSAMPLING: usize = 10;
@@ -43,17 +44,25 @@ pub(super) fn nndsvd(
     zeros: Zeros,
 ) -> Result<(Array2<f64>, Array2<f64>)> {
     let mean = problem.mean();
-    let mut x = problem.x().clone();
-    if let Some(mask) = problem.mask() {
-        for (value, weight) in x.iter_mut().zip(mask.iter()) {
-            if weight == 0.0 {
-                *value = mean;
+    let [n, m] = problem.shape();
+    let (left, values, right) = match problem.x() {
+        Matrix::Dense(x) => {
+            let mut x = x.clone();
+            if let Some(mask) = problem.mask() {
+                for (value, weight) in x.iter_mut().zip(mask.iter()) {
+                    if weight == 0.0 {
+                        *value = mean;
+                    }
+                }
             }
+            leading_triplets(&DenseOperator::new(&x), rank, generator)?
         }
-    }
-    let (left, values, right) = leading_triplets(&x, rank, generator)?;
-    let mut w = Array2::zeros((x.nrows(), rank));
-    let mut h = Array2::zeros((rank, x.ncols()));
+        Matrix::Sparse(x) => {
+            leading_triplets(&SparseOperator::new(problem, x, mean), rank, generator)?
+        }
+    };
+    let mut w = Array2::zeros((n, rank));
+    let mut h = Array2::zeros((rank, m));
     for k in 0..rank {
         let (u, v) = (left.column(k), right.row(k));
         let part = |sign: f64| {
@@ -94,32 +103,139 @@ fn norm(values: &[f64]) -> f64 {
     values.iter().map(|v| v * v).sum::<f64>().sqrt()
 }
 
+/// On the host's device, so that a start is the same for every other.
+fn tensor(matrix: &Array2<f64>) -> Tensor<2> {
+    let shape = [matrix.nrows(), matrix.ncols()];
+    let values = matrix.iter().copied().collect();
+    Device::default().tensor(values, shape, Precision::F64)
+}
+
+/// A matrix that others are multiplied with.
+trait Operator {
+    fn shape(&self) -> [usize; 2];
+    /// X B.
+    fn times(&self, b: Tensor<2>) -> Tensor<2>;
+    /// Xᵀ B.
+    fn transposed_times(&self, b: Tensor<2>) -> Tensor<2>;
+}
+
+struct DenseOperator(Tensor<2>);
+
+impl DenseOperator {
+    fn new(x: &Array2<f64>) -> Self {
+        Self(tensor(x))
+    }
+}
+
+impl Operator for DenseOperator {
+    fn shape(&self) -> [usize; 2] {
+        self.0.dims()
+    }
+
+    fn times(&self, b: Tensor<2>) -> Tensor<2> {
+        self.0.clone().matmul(b)
+    }
+
+    fn transposed_times(&self, b: Tensor<2>) -> Tensor<2> {
+        self.0.clone().transpose().matmul(b)
+    }
+}
+
+/// One number everywhere, and at some places something on top of it.
+struct SparseOperator {
+    everywhere: f64,
+    on_top: SparseMatrix,
+    turned: SparseMatrix,
+}
+
+impl SparseOperator {
+    /// X with the mean in place of what is missing.
+    fn new(problem: &Problem, x: &SparseMatrix, mean: f64) -> Self {
+        let (everywhere, on_top) = match problem.mask() {
+            None => (0.0, x.clone()),
+            Some(Weights::Listed { at, elsewhere }) if *elsewhere > 0.0 => {
+                // Zeros, but for what is stored and what is missing.
+                let [rows, columns] = x.shape();
+                let of_rows = (0..rows).map(|row| {
+                    let (of_x, values) = x.row(row);
+                    let seen = of_x
+                        .iter()
+                        .zip(values)
+                        .filter(|(column, _)| at.get(row, **column as usize) != Some(0.0));
+                    let mut entries: Vec<(u32, f64)> = seen.map(|(j, x)| (*j, *x)).collect();
+                    let (listed, weights) = at.row(row);
+                    let missing = listed.iter().zip(weights).filter(|(_, of)| **of == 0.0);
+                    entries.extend(missing.map(|(column, _)| (*column, mean)));
+                    entries.sort_by_key(|(column, _)| *column);
+                    entries
+                });
+                (0.0, SparseMatrix::from_rows(columns, of_rows))
+            }
+            Some(mask) => {
+                let seen = x.filter(|row, column, _| mask[(row, column)] > 0.0);
+                (mean, seen.map(|x| x - mean))
+            }
+        };
+        Self {
+            everywhere,
+            turned: on_top.transposed(),
+            on_top,
+        }
+    }
+
+    fn product(&self, matrix: &SparseMatrix, b: &Tensor<2>) -> Tensor<2> {
+        let [_, width] = b.dims();
+        let b = to_host(b);
+        let mut sums = vec![0.0; width];
+        for row in b.chunks_exact(width) {
+            for (sum, value) in sums.iter_mut().zip(row) {
+                *sum += self.everywhere * value;
+            }
+        }
+        let mut product = matrix.times(&b, width);
+        for row in product.chunks_exact_mut(width) {
+            for (entry, sum) in row.iter_mut().zip(&sums) {
+                *entry += sum;
+            }
+        }
+        let shape = (matrix.shape()[0], width);
+        tensor(&Array2::from_shape_vec(shape, product).expect("a row for each line"))
+    }
+}
+
+impl Operator for SparseOperator {
+    fn shape(&self) -> [usize; 2] {
+        self.on_top.shape()
+    }
+
+    fn times(&self, b: Tensor<2>) -> Tensor<2> {
+        self.product(&self.on_top, &b)
+    }
+
+    fn transposed_times(&self, b: Tensor<2>) -> Tensor<2> {
+        self.product(&self.turned, &b)
+    }
+}
+
 /// (U, σ, Vᵀ) of the largest `rank` singular values: n×r, r×1, r×m.
 fn leading_triplets(
-    x: &Array2<f64>,
+    x: &dyn Operator,
     rank: usize,
     generator: &mut ChaCha8Rng,
 ) -> Result<(Array2<f64>, Array2<f64>, Array2<f64>)> {
-    let (n, m) = x.dim();
+    let [n, m] = x.shape();
     let width = (rank + OVERSAMPLING).min(n).min(m);
-    // On the host's device, so that a start is the same for every other.
-    let device = Device::default();
-    let tensor = |matrix: &Array2<f64>| {
-        let shape = [matrix.nrows(), matrix.ncols()];
-        device.tensor(matrix.iter().copied().collect(), shape, Precision::F64)
-    };
-    let x = tensor(x);
     let start = uniform(generator, m, width);
     let mut basis: Tensor<2> = tensor(&start);
     // An orthonormal basis of a tensor's columns. (Burn's QR mixes 32-bit constants
     // into 64-bit tensors and panics.)
     let orthonormal = |tensor: Tensor<2>| svd::<2, 1>(tensor, SWEEPS).0;
     for _ in 0..ROUNDS {
-        let left = orthonormal(x.clone().matmul(basis));
-        basis = orthonormal(x.clone().transpose().matmul(left));
+        let left = orthonormal(x.times(basis));
+        basis = orthonormal(x.transposed_times(left));
     }
-    let left = orthonormal(x.clone().matmul(basis));
-    let small = left.clone().transpose().matmul(x);
+    let left = orthonormal(x.times(basis));
+    let small = x.transposed_times(left.clone()).transpose();
     let (u, values, v_transposed) = svd::<2, 1>(small, SWEEPS);
     let u = left.matmul(u).slice([0..n, 0..rank]);
     let values = values.narrow(0, 0, rank).reshape([rank, 1]);
@@ -141,7 +257,8 @@ mod tests {
     fn triplets_rebuild_a_matrix_of_low_rank() {
         let data = crate::data::benchmark_a(60, 20, 3, 1);
         let mut generator = ChaCha8Rng::seed_from_u64(0);
-        let (u, values, v) = leading_triplets(&data.x, 3, &mut generator).unwrap();
+        let (u, values, v) =
+            leading_triplets(&DenseOperator::new(&data.x), 3, &mut generator).unwrap();
         let rebuilt = (&u * &values.t()).dot(&v);
         let error = (&rebuilt - &data.x).mapv(|e| e * e).sum() / data.x.mapv(|e| e * e).sum();
         assert!(error < 1e-20, "{error:e}");

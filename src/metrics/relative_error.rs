@@ -10,7 +10,8 @@ use crate::criterion::weighted_divergence;
 use crate::divergence::{Beta, Divergence};
 use crate::factors::Factors;
 use crate::numerics::to_host;
-use crate::problem::{Observed, Problem};
+use crate::problem::{Observed, Problem, Weights};
+use crate::sparse::{Matrix, SparseMatrix};
 use crate::update::Rule;
 
 /// `D(X, WH) / D(X, mean of X)`, the mean taken over the observed entries with
@@ -18,12 +19,19 @@ use crate::update::Rule;
 /// NaN for a constant X, which one number fits perfectly.
 pub fn relative_error(problem: &Problem, rule: &Rule, divergence: f64) -> f64 {
     let mean = problem.mean();
-    let of_mean = total(problem, rule.divergence.as_ref(), |observed, _| {
-        observed.x.full_like(mean)
-    });
+    let of_mean = match problem.x() {
+        Matrix::Dense(_) => total(problem, rule.divergence.as_ref(), |observed, _| {
+            observed.x.full_like(mean)
+        }),
+        Matrix::Sparse(x) => of_constant(problem, x, rule.divergence.as_ref(), mean),
+    };
     let weighs = |index| problem.mask().is_none_or(|mask| mask[index] > 0.0);
-    let entries = problem.x().indexed_iter();
-    let mut values = entries.filter(|(index, _)| weighs(*index)).map(|(_, x)| *x);
+    let entries = problem.x().entries();
+    let seen = entries.filter(|(row, column, _)| weighs((*row, *column)));
+    // (All zeros of a sparse matrix are one more value.)
+    let zero = problem.x().as_sparse().filter(|_| elsewhere(problem) > 0.0);
+    let zero = zero.filter(|x| x.unstored() > 0.0).map(|_| 0.0);
+    let mut values = seen.map(|(.., x)| x).chain(zero);
     let first = values.next();
     if values.all(|x| Some(x) == first) {
         f64::NAN
@@ -32,23 +40,102 @@ pub fn relative_error(problem: &Problem, rule: &Rule, divergence: f64) -> f64 {
     }
 }
 
+/// The weight of what a sparse matrix does not store.
+fn elsewhere(problem: &Problem) -> f64 {
+    match problem.mask() {
+        Some(Weights::Listed { elsewhere, .. }) => *elsewhere,
+        _ => 1.0,
+    }
+}
+
+/// D(X, c), in the time of what is stored: zeros are all alike.
+fn of_constant(
+    problem: &Problem,
+    x: &SparseMatrix,
+    divergence: &dyn Divergence,
+    constant: f64,
+) -> f64 {
+    let device = problem.device();
+    let values = |x: Vec<f64>| {
+        let x = device.tensor(x.clone(), [1, x.len()], problem.precision());
+        to_host(&divergence.value(&x, &x.full_like(constant)))
+    };
+    let weight = |row, column| problem.mask().map_or(1.0, |mask| mask[(row, column)]);
+    let weights = x.triplets().map(|(row, column, _)| weight(row, column));
+    let weights: Vec<f64> = weights.collect();
+    let stored: f64 = values(x.values().to_vec())
+        .iter()
+        .zip(&weights)
+        .filter(|(_, weight)| **weight > 0.0)
+        .map(|(value, weight)| value * weight)
+        .sum();
+    let rest = problem.mask().map_or(x.unstored(), |mask| {
+        mask.sum() - weights.iter().sum::<f64>()
+    });
+    if rest > 0.0 && elsewhere(problem) > 0.0 {
+        stored + rest * values(vec![0.0])[0]
+    } else {
+        stored
+    }
+}
+
 /// The paper's `D₁(X, WH) / Σ x log x`, reported beside the other. Its
 /// denominator is negative for some data (the paper's benchmarks B and D).
 pub fn paper_relative_error(problem: &Problem, factors: &Factors) -> f64 {
     let floor = Beta::KL.floor(problem.precision());
     let h = problem.state(&factors.h);
-    let divergence = total(problem, &Beta::KL, |_, rows| {
-        let w = factors.w.slice_axis(Axis(0), Slice::from(rows));
-        problem
-            .state(&w.to_owned())
-            .matmul(h.clone())
-            .clamp_min(floor)
+    let divergence = match problem.x() {
+        Matrix::Sparse(x) => kl_of_sparse(problem, x, factors, floor),
+        Matrix::Dense(_) => total(problem, &Beta::KL, |_, rows| {
+            let w = factors.w.slice_axis(Axis(0), Slice::from(rows));
+            problem
+                .state(&w.to_owned())
+                .matmul(h.clone())
+                .clamp_min(floor)
+        }),
+    };
+    let entries = problem.x().entries().filter(|(.., x)| *x > 0.0);
+    let weight = |index| problem.mask().map_or(1.0, |mask| mask[index]);
+    let entropy = entries.map(|(row, column, x)| weight((row, column)) * x * x.ln());
+    divergence / entropy.sum::<f64>()
+}
+
+/// D₁(X, WH): the sum of WH over all entries, and what those that are stored or listed add.
+fn kl_of_sparse(problem: &Problem, x: &SparseMatrix, factors: &Factors, floor: f64) -> f64 {
+    let omega = elsewhere(problem);
+    let codes = factors.h.t().as_standard_layout().into_owned();
+    let total: f64 = factors
+        .w
+        .sum_axis(Axis(0))
+        .dot(&factors.h.sum_axis(Axis(1)));
+    let y = |row: usize, column: usize| factors.w.row(row).dot(&codes.row(column)).max(floor);
+    let rows = (0..x.shape()[0]).into_par_iter().map(|row| {
+        let mut sum = 0.0;
+        let (columns, values) = x.row(row);
+        for (column, x) in columns.iter().zip(values) {
+            let column = *column as usize;
+            let (y, index) = (y(row, column), (row, column));
+            let weight = problem.mask().map_or(1.0, |mask| mask[index]);
+            if weight > 0.0 {
+                let ratio = if *x > 0.0 { x * (x / y).ln() } else { 0.0 };
+                sum += weight * (ratio - x + y);
+            }
+            sum -= omega * y;
+        }
+        if let Some(Weights::Listed { at, .. }) = problem.mask() {
+            let (columns, weights) = at.row(row);
+            for (column, weight) in columns.iter().zip(weights) {
+                let column = *column as usize;
+                // (Those that are stored are counted above.)
+                if x.get(row, column).is_none() {
+                    sum += (weight - omega) * y(row, column);
+                }
+            }
+        }
+        sum
     });
-    let entries = problem.x().indexed_iter().filter(|(_, x)| **x > 0.0);
-    let entropy: f64 = entries
-        .map(|(index, x)| problem.mask().map_or(1.0, |mask| mask[index]) * x * x.ln())
-        .sum();
-    divergence / entropy
+    let rows: Vec<f64> = rows.collect();
+    omega * total + rows.iter().sum::<f64>()
 }
 
 /// D(X, Y), some rows at a time, so that no matrix as large as X is made.

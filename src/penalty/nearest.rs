@@ -5,7 +5,8 @@ use rayon::prelude::*;
 use super::Graph;
 use crate::error::{Error, Result};
 use crate::factors::Side;
-use crate::problem::Problem;
+use crate::problem::{Problem, Weights};
+use crate::sparse::{Matrix, SparseMatrix};
 
 impl Graph {
     /// Ties every row of X (for H: every column) to the `count` others that are most alike: by
@@ -28,6 +29,10 @@ impl Graph {
                 range: "at least 1 and fewer than there are rows (of H: columns)",
             });
         }
+        if let Matrix::Sparse(x) = problem.x() {
+            let edges = sparse_edges(problem, x, side, count);
+            return Self::from_edges(lines, edges.into_iter().map(|(i, j)| (i, j, 1.0)));
+        }
         let index = |line: usize, place: usize| match side {
             Side::W => (line, place),
             Side::H => (place, line),
@@ -40,7 +45,10 @@ impl Graph {
             .collect();
         let values: Vec<f64> = places()
             .zip(&seen)
-            .map(|((line, place), seen)| problem.x()[index(line, place)] * seen)
+            .map(|((line, place), seen)| {
+                let (row, column) = index(line, place);
+                problem.x().entry(row, column) * seen
+            })
             .collect();
         let of = |all: &[f64], line: usize| all[line * length..(line + 1) * length].to_vec();
         let edges = (0..lines).into_par_iter().flat_map_iter(|i| {
@@ -54,21 +62,105 @@ impl Graph {
                     own += x * x * there;
                     other += z * z * here;
                 }
-                let size = (own * other).sqrt();
+                let size: f64 = (own * other).sqrt();
                 let cosine = if size > 0.0 { product / size } else { 0.0 };
                 (j, cosine)
             });
-            let mut others: Vec<(usize, f64)> = others.collect();
-            // Equal ones in their order, so that the graph does not depend on the machine.
-            others.sort_by(|(i, a), (j, b)| b.total_cmp(a).then(i.cmp(j)));
-            others.truncate(count);
-            others.into_iter().map(move |(j, _)| (i.min(j), i.max(j)))
+            nearest_of(i, others.collect(), count)
         });
-        let mut edges: Vec<(usize, usize)> = edges.collect();
-        edges.sort_unstable();
-        edges.dedup();
+        let edges = once_each(edges.collect());
         Self::from_edges(lines, edges.into_iter().map(|(i, j)| (i, j, 1.0)))
     }
+}
+
+/// The edges from a line to those that are most alike.
+fn nearest_of(line: usize, mut others: Vec<(usize, f64)>, count: usize) -> Vec<(usize, usize)> {
+    // Equal ones in their order, so that the graph does not depend on the machine.
+    let order = |(i, a): &(usize, f64), (j, b): &(usize, f64)| b.total_cmp(a).then(i.cmp(j));
+    if others.len() > count {
+        others.select_nth_unstable_by(count - 1, order);
+        others.truncate(count);
+    }
+    let edges = others.into_iter().map(|(j, _)| (line.min(j), line.max(j)));
+    edges.collect()
+}
+
+fn once_each(mut edges: Vec<(usize, usize)>) -> Vec<(usize, usize)> {
+    edges.sort_unstable();
+    edges.dedup();
+    edges
+}
+
+/// The same for a sparse X: lines meet where both have an entry, so that only those are
+/// multiplied.
+fn sparse_edges(
+    problem: &Problem,
+    x: &SparseMatrix,
+    side: Side,
+    count: usize,
+) -> Vec<(usize, usize)> {
+    let turned = |matrix: SparseMatrix| match side {
+        Side::W => matrix,
+        Side::H => matrix.transposed(),
+    };
+    let weight = |row, column| problem.mask().map_or(1.0, |mask| mask[(row, column)]);
+    let seen = turned(x.filter(|row, column, _| weight(row, column) > 0.0));
+    let by_place = seen.transposed();
+    let [lines, length] = seen.shape();
+    // Where zeros are data, what is not seen is listed; otherwise what is seen is.
+    let (zeros_count, gaps) = match problem.mask() {
+        Some(Weights::Listed { at, elsewhere }) => {
+            (*elsewhere > 0.0, turned(at.filter(|_, _, of| of == 0.0)))
+        }
+        _ => (
+            true,
+            SparseMatrix::from_rows(length, (0..lines).map(|_| Vec::new())),
+        ),
+    };
+    let gaps_by_place = gaps.transposed();
+    let squares = |line: usize| seen.row(line).1.iter().map(|x| x * x).sum::<f64>();
+    let sizes: Vec<f64> = (0..lines).map(squares).collect();
+    let edges = (0..lines).into_par_iter().flat_map_iter(|line| {
+        let mut product = vec![0.0; lines];
+        // Squares of either line over the places that are seen in both.
+        let (mut own, mut other) = if zeros_count {
+            (vec![sizes[line]; lines], sizes.clone())
+        } else {
+            (vec![0.0; lines], vec![0.0; lines])
+        };
+        let (places, values) = seen.row(line);
+        for (place, x) in places.iter().zip(values) {
+            let (there, others) = by_place.row(*place as usize);
+            for (j, z) in there.iter().zip(others) {
+                let j = *j as usize;
+                product[j] += x * z;
+                if !zeros_count {
+                    own[j] += x * x;
+                    other[j] += z * z;
+                }
+            }
+            if zeros_count {
+                for j in gaps_by_place.row(*place as usize).0 {
+                    own[*j as usize] -= x * x;
+                }
+            }
+        }
+        if zeros_count {
+            for place in gaps.row(line).0 {
+                let (there, others) = by_place.row(*place as usize);
+                for (j, z) in there.iter().zip(others) {
+                    other[*j as usize] -= z * z;
+                }
+            }
+        }
+        let cosine = |j: usize| {
+            let size: f64 = (own[j] * other[j]).max(0.0).sqrt();
+            if size > 0.0 { product[j] / size } else { 0.0 }
+        };
+        let others = (0..lines).filter(|j| *j != line).map(|j| (j, cosine(j)));
+        nearest_of(line, others.collect(), count)
+    });
+    once_each(edges.collect())
 }
 
 #[cfg(test)]

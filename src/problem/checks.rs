@@ -6,6 +6,7 @@ use rayon::prelude::*;
 use super::Weights;
 use crate::error::{Error, Result};
 use crate::numerics::Precision;
+use crate::sparse::Matrix;
 
 pub(super) fn check_shape(
     what: &'static str,
@@ -39,8 +40,19 @@ pub(super) fn needed<'a>(
     }
 }
 
-/// The first entry, row by row, of which something holds; all cores look for it.
+/// The first stored entry, row by row, of which something holds; all cores look for it.
 pub(super) fn first_entry(
+    matrix: &Matrix,
+    holds: impl Fn((usize, usize), f64) -> bool + Sync,
+) -> Option<(usize, usize)> {
+    let matrix = match matrix {
+        Matrix::Sparse(matrix) => return matrix.first_entry(holds),
+        Matrix::Dense(matrix) => matrix,
+    };
+    first_of(matrix, holds)
+}
+
+fn first_of(
     matrix: &Array2<f64>,
     holds: impl Fn((usize, usize), f64) -> bool + Sync,
 ) -> Option<(usize, usize)> {
@@ -64,12 +76,32 @@ pub(super) fn check_nonnegative(
     matrix: &Array2<f64>,
     precision: Precision,
 ) -> Result<()> {
-    let wrong = first_entry(matrix, |_, value| !precision.holds(value) || value < 0.0);
-    let Some((row, column)) = wrong else {
-        return Ok(());
-    };
-    let value = matrix[[row, column]];
-    Err(if precision.holds(value) {
+    let wrong = first_of(matrix, |_, value| is_wrong(value, precision));
+    let wrong = wrong.map(|(row, column)| (row, column, matrix[[row, column]]));
+    wrong.map_or(Ok(()), |entry| Err(wrong_entry(what, entry, precision)))
+}
+
+/// The same of what a matrix of either kind stores.
+pub(super) fn check_stored(
+    what: &'static str,
+    matrix: &Matrix,
+    precision: Precision,
+) -> Result<()> {
+    let wrong = first_entry(matrix, |_, value| is_wrong(value, precision));
+    let wrong = wrong.map(|(row, column)| (row, column, matrix.entry(row, column)));
+    wrong.map_or(Ok(()), |entry| Err(wrong_entry(what, entry, precision)))
+}
+
+fn is_wrong(value: f64, precision: Precision) -> bool {
+    !precision.holds(value) || value < 0.0
+}
+
+fn wrong_entry(
+    what: &'static str,
+    (row, column, value): (usize, usize, f64),
+    precision: Precision,
+) -> Error {
+    if precision.holds(value) {
         Error::NegativeEntry {
             what,
             row,
@@ -83,7 +115,7 @@ pub(super) fn check_nonnegative(
             column,
             value,
         }
-    })
+    }
 }
 
 /// Refuses weights of another shape, and rows and columns without any.
@@ -100,19 +132,10 @@ pub(super) fn check_weights(
     let Some(mask) = mask else {
         return Ok(());
     };
-    let [rows, columns] = shape;
-    let mut seen = vec![false; columns];
-    for row in 0..rows {
-        let mut any = false;
-        for (column, seen) in seen.iter_mut().enumerate() {
-            if mask[(row, column)] > 0.0 {
-                (any, *seen) = (true, true);
-            }
-        }
-        if !any {
-            return Err(Error::UnobservedRow { row });
-        }
+    let [rows, columns] = mask.observed();
+    if let Some(row) = rows.iter().position(|seen| !seen) {
+        return Err(Error::UnobservedRow { row });
     }
-    let empty = seen.iter().position(|seen| !seen);
+    let empty = columns.iter().position(|seen| !seen);
     empty.map_or(Ok(()), |column| Err(Error::UnobservedColumn { column }))
 }

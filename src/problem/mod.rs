@@ -2,6 +2,7 @@
 
 mod checks;
 mod observed;
+mod sparse;
 mod speckle;
 mod thinning;
 mod to_matrix;
@@ -15,14 +16,18 @@ use ndarray::{Array2, ArrayView2, Axis, Slice};
 use rayon::prelude::*;
 
 pub use observed::Observed;
+pub use speckle::ZEROS;
 pub use to_matrix::ToMatrix;
 pub use weights::Weights;
 
-use self::checks::{check_nonnegative, check_shape, check_weights, first_entry, needed};
+use self::checks::{
+    check_nonnegative, check_shape, check_stored, check_weights, first_entry, needed,
+};
 use crate::device::Device;
 use crate::divergence::Divergence;
 use crate::error::{Error, Result};
 use crate::numerics::Precision;
+use crate::sparse::Matrix;
 
 /// What an entry without any weight is stored as: an ordinary number, since
 /// 0 · ∞ and 0 · NaN would not be 0.
@@ -44,11 +49,11 @@ const BLOCK_ENTRIES: usize = 1 << 16;
 /// A clone shares the data.
 #[derive(Debug, Clone)]
 pub struct Problem {
-    x: Arc<Array2<f64>>,
+    x: Arc<Matrix>,
     mask: Option<Arc<Weights>>,
     held_out: Option<Arc<Weights>>,
     /// What a held-out error compares with, where that is not X.
-    second: Option<Arc<Array2<f64>>>,
+    second: Option<Arc<Matrix>>,
     precision: Precision,
     device: Device,
     tensors: Arc<Tensors>,
@@ -74,7 +79,7 @@ impl Problem {
     /// # Shapes
     /// `x` is n×m.
     pub fn new(x: &(impl ToMatrix + ?Sized), precision: Precision) -> Result<Self> {
-        Self::checked(x.to_matrix()?, None, None, precision, false)
+        Self::checked(x.to_matrix()?.into(), None, None, precision, false)
     }
 
     /// The same from a matrix that is taken over instead of copied, with weights or
@@ -83,7 +88,8 @@ impl Problem {
     /// # Errors
     /// As [`new`](Self::new) and [`masked`](Self::masked).
     pub fn owning(x: Array2<f64>, mask: Option<Array2<f64>>, precision: Precision) -> Result<Self> {
-        Self::checked(x, mask, None, precision, false)
+        let mask = weights("the mask", mask, precision)?;
+        Self::checked(x.into(), mask, None, precision, false)
     }
 
     /// The same problem with its tensors on another device.
@@ -109,8 +115,7 @@ impl Problem {
         mask: &(impl ToMatrix + ?Sized),
         precision: Precision,
     ) -> Result<Self> {
-        let mask = Some(mask.to_matrix()?);
-        Self::checked(x.to_matrix()?, mask, None, precision, false)
+        Self::owning(x.to_matrix()?, Some(mask.to_matrix()?), precision)
     }
 
     /// The same problem with further weights, for a [held-out](crate::HeldOut)
@@ -129,19 +134,21 @@ impl Problem {
         held_out: &(impl ToMatrix + ?Sized),
         precision: Precision,
     ) -> Result<Self> {
-        let (mask, held_out) = (mask.to_matrix()?, held_out.to_matrix()?);
-        Self::checked(x.to_matrix()?, Some(mask), Some(held_out), precision, false)
+        let mask = weights("the mask", Some(mask.to_matrix()?), precision)?;
+        let held_out = Some(held_out.to_matrix()?);
+        let held_out = weights("the held-out weights", held_out, precision)?;
+        Self::checked(x.to_matrix()?.into(), mask, held_out, precision, false)
     }
 
     /// Columns to be encoded, which may well be all zero.
     pub(crate) fn of_columns(x: &(impl ToMatrix + ?Sized), precision: Precision) -> Result<Self> {
-        Self::checked(x.to_matrix()?, None, None, precision, true)
+        Self::checked(x.to_matrix()?.into(), None, None, precision, true)
     }
 
     fn checked(
-        x: Array2<f64>,
-        mask: Option<Array2<f64>>,
-        held_out: Option<Array2<f64>>,
+        x: Matrix,
+        mask: Option<Weights>,
+        held_out: Option<Weights>,
         precision: Precision,
         zeros_allowed: bool,
     ) -> Result<Self> {
@@ -153,40 +160,44 @@ impl Problem {
                 columns,
             });
         }
-        let weights = |what, weights: Option<Array2<f64>>| -> Result<_> {
-            let Some(weights) = weights else {
-                return Ok(None);
-            };
-            check_nonnegative(what, &weights, precision)?;
-            Ok(Some(Weights::from(weights)))
-        };
-        let mask = weights("the mask", mask)?;
-        let held_out = weights("the held-out weights", held_out)?;
         check_weights(mask.as_ref(), held_out.as_ref(), [rows, columns])?;
         let floor = precision.floor();
-        let mut x = in_row_order(x);
         let needed = needed(mask.as_ref(), held_out.as_ref());
-        let all = x.as_slice_mut().expect("it is in row order");
-        let of_rows = all
-            .par_chunks_mut(columns)
-            .enumerate()
-            .map(|(row, values)| {
-                let mut largest = 0.0f64;
-                for (column, value) in values.iter_mut().enumerate() {
-                    if !needed((row, column)) {
-                        *value = UNOBSERVED;
-                        continue;
-                    }
-                    if *value >= 0.0 && *value < floor {
-                        *value = 0.0;
-                    }
-                    largest = largest.max(*value);
-                }
-                largest
-            });
-        let largest = of_rows.reduce(|| 0.0, f64::max);
+        let stored = |index, value: f64| {
+            if !needed(index) {
+                UNOBSERVED
+            } else if value >= 0.0 && value < floor {
+                0.0
+            } else {
+                value
+            }
+        };
+        let x = match x {
+            Matrix::Dense(x) => Matrix::Dense(each_entry(in_row_order(x), stored)),
+            Matrix::Sparse(x) => Matrix::Sparse(x.map_entries(stored)),
+        };
+        check_stored("X", &x, precision)?;
+        let largest = match &x {
+            Matrix::Dense(x) => {
+                let rows = x
+                    .as_slice()
+                    .expect("it is in row order")
+                    .par_chunks(columns);
+                let of_rows = rows.enumerate().map(|(row, values)| {
+                    let seen = values.iter().enumerate();
+                    let seen = seen.filter(|(column, _)| needed((row, *column)));
+                    seen.fold(0.0, |largest: f64, (_, value)| largest.max(*value))
+                });
+                of_rows.reduce(|| 0.0, f64::max)
+            }
+            Matrix::Sparse(x) => {
+                let seen = x
+                    .triplets()
+                    .filter(|(row, column, _)| needed((*row, *column)));
+                seen.fold(0.0, |largest: f64, (.., value)| largest.max(value))
+            }
+        };
         drop(needed);
-        check_nonnegative("X", &x, precision)?;
         if largest == 0.0 && !zeros_allowed {
             return Err(Error::AllZero {
                 rows,
@@ -222,13 +233,21 @@ impl Problem {
         let needed = needed(self.mask.as_deref(), self.held_out.as_deref());
         for matrix in [Some(self.x()), self.second()].into_iter().flatten() {
             let outside = |index, x: f64| needed(index) && !divergence.accepts(x);
-            if let Some((row, column)) = first_entry(matrix, outside) {
+            let stored = first_entry(matrix, outside);
+            // (What is not stored is looked at only where a zero would be wrong.)
+            let unstored = || match matrix {
+                Matrix::Sparse(matrix) if !divergence.accepts(0.0) => {
+                    self.first_zero(matrix, &needed)
+                }
+                _ => None,
+            };
+            if let Some((row, column)) = stored.or_else(unstored) {
                 return Err(Error::OutsideDomain {
                     divergence: divergence.name(),
                     condition: divergence.condition(),
                     row,
                     column,
-                    value: matrix[[row, column]],
+                    value: matrix.entry(row, column),
                 });
             }
         }
@@ -237,12 +256,17 @@ impl Problem {
 
     /// (n, m).
     pub fn shape(&self) -> [usize; 2] {
-        [self.x.nrows(), self.x.ncols()]
+        self.x.dim().into()
     }
 
     /// The data as it is stored.
-    pub fn x(&self) -> &Array2<f64> {
+    pub fn x(&self) -> &Matrix {
         &self.x
+    }
+
+    /// Whether only some entries of X are stored.
+    pub fn is_sparse(&self) -> bool {
+        self.x.as_sparse().is_some()
     }
 
     /// The weights, if any.
@@ -257,7 +281,7 @@ impl Problem {
 
     /// What a held-out error compares with, where that is not X: the other part of
     /// [thinned](Self::thinned) counts.
-    pub fn second(&self) -> Option<&Array2<f64>> {
+    pub fn second(&self) -> Option<&Matrix> {
         self.second.as_deref()
     }
 
@@ -299,10 +323,12 @@ impl Problem {
     /// # Errors
     /// As [`masked`](Self::masked).
     pub(crate) fn selected(&self, rows: &[usize], columns: &[usize]) -> Result<Self> {
-        let part = |matrix: &Array2<f64>| {
-            Array2::from_shape_fn((rows.len(), columns.len()), |(i, j)| {
-                matrix[[rows[i], columns[j]]]
-            })
+        let part = |matrix: &Matrix| match matrix {
+            Matrix::Sparse(matrix) => Matrix::Sparse(matrix.selected(rows, columns)),
+            Matrix::Dense(matrix) => {
+                let entry = |(i, j)| matrix[[rows[i], columns[j]]];
+                Array2::from_shape_fn((rows.len(), columns.len()), entry).into()
+            }
         };
         let select = |weights: &Weights| weights.selected(rows, columns);
         let mask = self.mask().map(select);
@@ -320,12 +346,18 @@ impl Problem {
 
     /// The mean of the observed entries, by their weights.
     pub fn mean(&self) -> f64 {
-        match &self.mask {
-            Some(mask) => {
-                let weighted = self.x.iter().zip(mask.iter()).map(|(x, weight)| x * weight);
+        let [n, m] = self.shape();
+        match (&self.mask, self.x.as_ref()) {
+            (Some(mask), Matrix::Sparse(x)) => {
+                let weighted = x.triplets().map(|(i, j, x)| x * mask[(i, j)]);
                 weighted.sum::<f64>() / mask.sum()
             }
-            None => self.x.sum() / self.x.len() as f64,
+            (Some(mask), Matrix::Dense(x)) => {
+                let weighted = x.iter().zip(mask.iter()).map(|(x, weight)| x * weight);
+                weighted.sum::<f64>() / mask.sum()
+            }
+            (None, Matrix::Dense(x)) => x.sum() / x.len() as f64,
+            (None, Matrix::Sparse(x)) => x.values().iter().sum::<f64>() / (n as f64 * m as f64),
         }
     }
 
@@ -343,22 +375,27 @@ impl Problem {
             .get_or_init(|| self.observed(|matrix| self.tensor_of_view(matrix.reversed_axes())))
     }
 
+    /// Tensors of everything; a sparse matrix is made dense for it.
     fn observed(&self, tensor: impl Fn(ArrayView2<'_, f64>) -> Tensor<2>) -> Observed {
         let of_weights = |weights: &Weights| match weights {
             Weights::Real(weights) => tensor(weights.view()),
-            binary @ Weights::Binary(_) => tensor(binary.to_array().view()),
+            other => tensor(other.to_array().view()),
+        };
+        let of_matrix = |matrix: &Matrix| match matrix {
+            Matrix::Dense(matrix) => tensor(matrix.view()),
+            Matrix::Sparse(matrix) => tensor(matrix.to_dense().view()),
         };
         Observed {
-            x: tensor(self.x.view()),
+            x: of_matrix(&self.x),
             mask: self.mask().map(of_weights),
             held_out: self.held_out_weights().map(of_weights),
-            second: self.second().map(|second| tensor(second.view())),
+            second: self.second().map(of_matrix),
         }
     }
 
     /// Whether it is not worth dealing out to threads.
     pub(crate) fn is_small(&self) -> bool {
-        self.x.len() <= SMALL
+        self.x.stored() <= SMALL
     }
 
     /// The rows in blocks that do not grow with X.
@@ -371,9 +408,29 @@ impl Problem {
 
     /// Some rows as tensors.
     pub(crate) fn part(&self, rows: Range<usize>) -> Observed {
-        self.observed(|matrix| {
+        let of_rows = |matrix: ArrayView2<'_, f64>| {
             self.tensor_of_view(matrix.slice_axis(Axis(0), Slice::from(rows.clone())))
-        })
+        };
+        if !self.is_sparse() {
+            return self.observed(of_rows);
+        }
+        // Of a sparse matrix only these are made dense.
+        let (rows, columns): (Vec<_>, Vec<_>) =
+            (rows.clone().collect(), (0..self.shape()[1]).collect());
+        let select = |matrix: &Matrix| match matrix {
+            Matrix::Sparse(matrix) => Matrix::Sparse(matrix.selected(&rows, &columns)),
+            Matrix::Dense(_) => unreachable!("both matrices are sparse"),
+        };
+        let part = Self {
+            x: Arc::new(select(&self.x)),
+            mask: self.mask().map(|of| Arc::new(of.selected(&rows, &columns))),
+            held_out: self
+                .held_out_weights()
+                .map(|of| Arc::new(of.selected(&rows, &columns))),
+            second: self.second().map(|matrix| Arc::new(select(matrix))),
+            ..self.clone()
+        };
+        part.observed(|matrix| self.tensor_of_view(matrix))
     }
 
     fn tensor_of_view(&self, matrix: ArrayView2<'_, f64>) -> Tensor<2> {
@@ -422,6 +479,35 @@ impl Problem {
             matrix.mapv_inplace(|value| f64::from(value as f32));
         }
     }
+}
+
+/// Weights that were checked, in their smallest form.
+fn weights(
+    what: &'static str,
+    weights: Option<Array2<f64>>,
+    precision: Precision,
+) -> Result<Option<Weights>> {
+    let Some(weights) = weights else {
+        return Ok(None);
+    };
+    check_nonnegative(what, &weights, precision)?;
+    Ok(Some(Weights::from(weights)))
+}
+
+/// Replaces each entry of a matrix in row order.
+fn each_entry(
+    mut matrix: Array2<f64>,
+    value: impl Fn((usize, usize), f64) -> f64 + Sync,
+) -> Array2<f64> {
+    let columns = matrix.ncols();
+    let all = matrix.as_slice_mut().expect("it is in row order");
+    let rows = all.par_chunks_mut(columns).enumerate();
+    rows.for_each(|(row, entries)| {
+        for (column, entry) in entries.iter_mut().enumerate() {
+            *entry = value((row, column), *entry);
+        }
+    });
+    matrix
 }
 
 /// The same matrix, laid out row by row.
@@ -490,7 +576,7 @@ mod tests {
         let held_out = array![[0.0, 1.0], [0.0, 0.0]];
         let x = |value| array![[1.0, value], [2.0, 3.0]];
         let zero = Problem::held_out(&x(0.0), &mask, &held_out, Precision::F64).unwrap();
-        assert_eq!(zero.x()[[0, 1]], 0.0);
+        assert_eq!(zero.x().entry(0, 1), 0.0);
         let missing = Problem::held_out(&x(f64::NAN), &mask, &held_out, Precision::F64);
         assert!(matches!(
             missing,
@@ -507,7 +593,7 @@ mod tests {
         let x = array![[1.0, f64::NAN], [2.0, 3.0]];
         let mask = array![[1.0, 0.0], [0.5, 2.0]];
         let masked = Problem::masked(&x, &mask, Precision::F64).unwrap();
-        assert!(masked.x().iter().all(|x| x.is_finite()));
+        assert!(masked.x().entries().all(|(.., x)| x.is_finite()));
         let empty_row = array![[0.0, 0.0], [1.0, 1.0]];
         let found = Problem::masked(&x, &empty_row, Precision::F64);
         assert!(matches!(found, Err(Error::UnobservedRow { row: 0 })));

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use ndarray::Array2;
 use rand::SeedableRng;
 use rand::rngs::ChaCha8Rng;
 use rand_distr::{Binomial, Distribution};
@@ -11,6 +10,7 @@ use rayon::prelude::*;
 use super::checks::{first_entry, needed};
 use super::{Problem, Weights};
 use crate::error::{Error, Result};
+use crate::sparse::{Matrix, SparseMatrix};
 
 /// The largest share of the counts that the updates do not see.
 const LARGEST_SHARE: f64 = 0.5;
@@ -58,60 +58,97 @@ impl Problem {
             });
         }
         if let Some((row, column)) = self.first_fraction() {
-            let value = self.x[[row, column]];
+            let value = self.x.entry(row, column);
             return Err(Error::NotCounts { row, column, value });
         }
         let [n, m] = self.shape();
-        let mut taken = Array2::zeros((n, m));
-        let rows = taken.as_slice_mut().expect("in row order");
-        rows.par_chunks_mut(m).enumerate().for_each(|(row, taken)| {
+        let rows = (0..n).into_par_iter().map(|row| {
             // Of the row alone, so that it does not matter who draws it.
             let mut generator = ChaCha8Rng::seed_from_u64(seed);
             generator.set_stream(FIRST_STREAM + row as u64);
-            for (taken, count) in taken.iter_mut().zip(self.x.row(row)) {
+            let draw = |count: &f64| {
                 if *count > 0.0 {
                     let draw = Binomial::new(*count as u64, share).expect("a probability");
-                    *taken = draw.sample(&mut generator) as f64;
+                    draw.sample(&mut generator) as f64
+                } else {
+                    0.0
                 }
-            }
+            };
+            let counts = match self.x() {
+                Matrix::Dense(x) => x.row(row).to_slice().expect("in row order"),
+                Matrix::Sparse(x) => x.row(row).1,
+            };
+            counts.iter().map(draw).collect::<Vec<f64>>()
         });
+        let rows: Vec<Vec<f64>> = rows.collect();
+        let mut taken: Vec<f64> = rows.into_iter().flatten().collect();
         self.give_back(&mut taken);
-        let x = Array2::from_shape_fn((n, m), |at| (self.x[at] - taken[at]) / (1.0 - share));
-        let all = || Weights::Binary(Array2::from_elem((n, m), true));
+        let seen = self.with_stored(&|slot, count| (count - taken[slot]) / (1.0 - share));
+        let unseen = self.with_stored(&|slot, _| taken[slot] / share);
+        let unseen = match unseen {
+            // Most counts are not split at all.
+            Matrix::Sparse(unseen) => Matrix::Sparse(unseen.filter(|_, _, count| count > 0.0)),
+            dense => dense,
+        };
+        let all = || match self.x() {
+            Matrix::Dense(_) => Weights::Binary(ndarray::Array2::from_elem((n, m), true)),
+            Matrix::Sparse(_) => Weights::Listed {
+                at: SparseMatrix::from_rows(m, (0..n).map(|_| Vec::new())),
+                elsewhere: 1.0,
+            },
+        };
         Ok(Self {
-            x: Arc::new(x),
+            x: Arc::new(seen),
             held_out: Some(self.mask.clone().unwrap_or_else(|| Arc::new(all()))),
-            second: Some(Arc::new(taken / share)),
+            second: Some(Arc::new(unseen)),
             tensors: Arc::default(),
             ..self.clone()
         })
     }
 
+    /// X with other values at the entries that are stored; these are numbered row by row.
+    fn with_stored(&self, value: &dyn Fn(usize, f64) -> f64) -> Matrix {
+        match self.x() {
+            Matrix::Dense(x) => {
+                let values = x.iter().enumerate().map(|(slot, x)| value(slot, *x));
+                let values = ndarray::Array2::from_shape_vec(x.dim(), values.collect());
+                values.expect("as many as before").into()
+            }
+            Matrix::Sparse(x) => {
+                let values = x.values().iter().enumerate();
+                let values = values.map(|(slot, x)| value(slot, *x)).collect();
+                x.with_values(values).into()
+            }
+        }
+    }
+
     /// Gives the largest count of a row or column back to the updates where they would have
     /// none: its factors would be known from nothing, and zero for ever.
-    fn give_back(&self, taken: &mut Array2<f64>) {
+    fn give_back(&self, taken: &mut [f64]) {
         let weight = |index| self.mask().map_or(1.0, |mask| mask[index]);
         let [n, m] = self.shape();
-        let mut give = |line: &mut dyn Iterator<Item = (usize, usize)>| {
-            let mut largest: Option<(usize, usize)> = None;
-            for index in line.filter(|index| weight(*index) > 0.0) {
-                if self.x[index] > taken[index] {
-                    return;
+        let mut give = |lines: usize, line_of: &dyn Fn(usize, usize) -> usize| {
+            // Of each line: whether it keeps a count, and its largest count.
+            let mut keeps = vec![false; lines];
+            let mut largest: Vec<Option<(usize, f64)>> = vec![None; lines];
+            for (slot, (row, column, count)) in self.x.entries().enumerate() {
+                let line = line_of(row, column);
+                if keeps[line] || count == 0.0 || weight((row, column)) == 0.0 {
+                    continue;
                 }
-                if self.x[index] > largest.map_or(0.0, |at| self.x[at]) {
-                    largest = Some(index);
+                keeps[line] = count > taken[slot];
+                if count > largest[line].map_or(0.0, |(_, count)| count) {
+                    largest[line] = Some((slot, count));
                 }
             }
-            if let Some(index) = largest {
-                taken[index] = 0.0;
+            for (keeps, largest) in keeps.iter().zip(&largest) {
+                if let (false, Some((slot, _))) = (keeps, largest) {
+                    taken[*slot] = 0.0;
+                }
             }
         };
-        for row in 0..n {
-            give(&mut (0..m).map(|column| (row, column)));
-        }
-        for column in 0..m {
-            give(&mut (0..n).map(|row| (row, column)));
-        }
+        give(n, &|row, _| row);
+        give(m, &|_, column| column);
     }
 }
 
@@ -119,7 +156,7 @@ impl Problem {
 mod tests {
     use super::*;
     use crate::numerics::Precision;
-    use ndarray::array;
+    use ndarray::{Array2, array};
 
     #[test]
     fn both_parts_are_counts_and_make_up_the_whole() {
@@ -129,10 +166,9 @@ mod tests {
         let thinned = problem.thinned(share, 3).unwrap();
         let second = thinned.second().unwrap();
         let (mut sum, mut squares) = (0.0, 0.0);
-        for ((index, x), (seen, unseen)) in
-            x.indexed_iter().zip(thinned.x().iter().zip(second.iter()))
-        {
-            let (seen, unseen) = (seen * (1.0 - share), unseen * share);
+        for (index, x) in x.indexed_iter() {
+            let at = |matrix: &Matrix| matrix.entry(index.0, index.1);
+            let (seen, unseen) = (at(thinned.x()) * (1.0 - share), at(second) * share);
             assert!((seen + unseen - x).abs() < 1e-12, "{index:?}");
             assert!((unseen - unseen.round()).abs() < 1e-12 && unseen >= 0.0);
             sum += unseen - share * x;
@@ -160,8 +196,31 @@ mod tests {
         let x = Array2::from_shape_fn((50, 50), |(i, j)| f64::from(u8::from(i == j)));
         let problem = Problem::new(&x, Precision::F64).unwrap();
         let thinned = problem.thinned(0.5, 0).unwrap();
-        assert!(thinned.x().rows().into_iter().all(|row| row.sum() > 0.0));
+        let seen = thinned.x().to_dense();
+        assert!(seen.rows().into_iter().all(|row| row.sum() > 0.0));
         assert!(!problem.has_counts(), "zeros and ones may be anything");
+    }
+
+    #[test]
+    fn a_sparse_matrix_is_split_like_the_same_dense_one() {
+        let count = |i: usize, j: usize| ((i * 5 + j * 3) % 7).saturating_sub(4) as f64;
+        let x = ndarray::Array2::from_shape_fn((30, 20), |(i, j)| count(i, j));
+        let rows = x.rows().into_iter().map(|row| {
+            let counts = row.into_iter().enumerate().filter(|(_, x)| **x > 0.0);
+            counts.map(|(j, x)| (j as u32, *x)).collect()
+        });
+        let sparse = SparseMatrix::from_rows(20, rows);
+        let zeros = crate::sparse::Zeros::Data;
+        let sparse = Problem::sparse(sparse, zeros, None, Precision::F64).unwrap();
+        let sparse = sparse.thinned(0.3, 9).unwrap();
+        let dense = Problem::new(&x, Precision::F64)
+            .unwrap()
+            .thinned(0.3, 9)
+            .unwrap();
+        assert_eq!(sparse.x().to_dense(), dense.x().to_dense());
+        let second = |problem: &Problem| problem.second().unwrap().to_dense();
+        assert_eq!(second(&sparse), second(&dense));
+        assert_eq!(sparse.held_out_weights().unwrap().sum(), 600.0);
     }
 
     #[test]

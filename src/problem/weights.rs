@@ -6,8 +6,10 @@ use ndarray::Array2;
 
 use super::ToMatrix;
 use crate::error::Result;
+use crate::sparse::{Matrix, SparseMatrix};
 
-/// A weight in [0, ∞) for each entry of X. Zeros and ones, the usual case, take a byte each.
+/// A weight in [0, ∞) for each entry of X. Zeros and ones, the usual case, take a byte each;
+/// where X is sparse, those that differ from all others are listed.
 ///
 /// # Shapes
 /// n×m.
@@ -17,6 +19,13 @@ pub enum Weights {
     Binary(Array2<bool>),
     /// Any weights.
     Real(Array2<f64>),
+    /// Some weights one by one, and one for all others.
+    Listed {
+        /// Those one by one; a zero may be among them.
+        at: SparseMatrix,
+        /// That of all others.
+        elsewhere: f64,
+    },
 }
 
 impl From<Array2<f64>> for Weights {
@@ -35,6 +44,13 @@ impl From<Array2<f64>> for Weights {
     }
 }
 
+impl From<SparseMatrix> for Weights {
+    /// Those that are stored; what is not stored weighs nothing.
+    fn from(at: SparseMatrix) -> Self {
+        Self::Listed { at, elsewhere: 0.0 }
+    }
+}
+
 impl Index<(usize, usize)> for Weights {
     type Output = f64;
 
@@ -43,6 +59,10 @@ impl Index<(usize, usize)> for Weights {
             Self::Binary(counts) if counts[index] => &1.0,
             Self::Binary(_) => &0.0,
             Self::Real(weights) => &weights[index],
+            Self::Listed { at, elsewhere } => {
+                let (row, column) = index;
+                at.get_ref(row, column).unwrap_or(elsewhere)
+            }
         }
     }
 }
@@ -59,6 +79,7 @@ impl Weights {
         match self {
             Self::Binary(counts) => counts.dim(),
             Self::Real(weights) => weights.dim(),
+            Self::Listed { at, .. } => at.shape().into(),
         }
     }
 
@@ -67,6 +88,9 @@ impl Weights {
         match self {
             Self::Binary(counts) => counts.iter().filter(|counts| **counts).count() as f64,
             Self::Real(weights) => weights.sum(),
+            Self::Listed { at, elsewhere } => {
+                at.values().iter().sum::<f64>() + elsewhere * at.unstored()
+            }
         }
     }
 
@@ -75,6 +99,11 @@ impl Weights {
         match self {
             Self::Binary(counts) => Box::new(counts.iter().map(|counts| f64::from(*counts))),
             Self::Real(weights) => Box::new(weights.iter().copied()),
+            Self::Listed { .. } => {
+                let (rows, columns) = self.dim();
+                let all = (0..rows).flat_map(move |i| (0..columns).map(move |j| (i, j)));
+                Box::new(all.map(|index| self[index]))
+            }
         }
     }
 
@@ -82,10 +111,16 @@ impl Weights {
     pub fn places<'a>(
         &'a self,
         test: impl Fn(f64) -> bool + 'a,
-    ) -> impl Iterator<Item = (usize, usize)> + 'a {
+    ) -> Box<dyn Iterator<Item = (usize, usize)> + 'a> {
+        if let Self::Listed { at, elsewhere } = self
+            && !test(*elsewhere)
+        {
+            let passed = at.triplets().filter(move |(.., weight)| test(*weight));
+            return Box::new(passed.map(|(row, column, _)| (row, column)));
+        }
         let (rows, columns) = self.dim();
         let all = (0..rows).flat_map(move |row| (0..columns).map(move |column| (row, column)));
-        all.filter(move |index| test(self[*index]))
+        Box::new(all.filter(move |index| test(self[*index])))
     }
 
     /// As an ordinary matrix.
@@ -93,14 +128,78 @@ impl Weights {
         match self {
             Self::Binary(counts) => counts.mapv(f64::from),
             Self::Real(weights) => weights.clone(),
+            Self::Listed { at, elsewhere } => {
+                let mut all = Array2::from_elem(at.shape(), *elsewhere);
+                for (row, column, weight) in at.triplets() {
+                    all[[row, column]] = weight;
+                }
+                all
+            }
         }
     }
 
-    /// The weights of some rows and columns.
-    pub(super) fn selected(&self, rows: &[usize], columns: &[usize]) -> Array2<f64> {
-        Array2::from_shape_fn((rows.len(), columns.len()), |(i, j)| {
-            self[(rows[i], columns[j])]
-        })
+    /// The same as a list: those that are not 1, and 1 for all others.
+    pub(super) fn listed(self) -> Self {
+        if matches!(self, Self::Listed { .. }) {
+            return self;
+        }
+        let (rows, columns) = self.dim();
+        let of_rows = (0..rows).map(|row| {
+            let weights = (0..columns).map(|column| (column as u32, self[(row, column)]));
+            weights.filter(|(_, weight)| *weight != 1.0).collect()
+        });
+        Self::Listed {
+            at: SparseMatrix::from_rows(columns, of_rows),
+            elsewhere: 1.0,
+        }
+    }
+
+    /// As a matrix of either kind: a sparse one where only what is listed has a weight.
+    pub fn to_stored(&self) -> Matrix {
+        match self {
+            Self::Listed { at, elsewhere } if *elsewhere == 0.0 => Matrix::Sparse(at.clone()),
+            other => Matrix::Dense(other.to_array()),
+        }
+    }
+
+    /// The weights of some rows and columns, both increasing.
+    pub(super) fn selected(&self, rows: &[usize], columns: &[usize]) -> Self {
+        match self {
+            Self::Listed { at, elsewhere } => Self::Listed {
+                at: at.selected(rows, columns),
+                elsewhere: *elsewhere,
+            },
+            _ => Self::from(Array2::from_shape_fn(
+                (rows.len(), columns.len()),
+                |(i, j)| self[(rows[i], columns[j])],
+            )),
+        }
+    }
+
+    /// Whether each row and each column has a positive weight.
+    pub(super) fn observed(&self) -> [Vec<bool>; 2] {
+        let (rows, columns) = self.dim();
+        let mut seen = [vec![false; rows], vec![false; columns]];
+        if let Self::Listed { at, elsewhere } = self
+            && *elsewhere > 0.0
+        {
+            // Everything is seen but what is listed with no weight.
+            let mut unseen = [vec![0; rows], vec![0; columns]];
+            for (row, column, weight) in at.triplets() {
+                if weight == 0.0 {
+                    unseen[0][row] += 1;
+                    unseen[1][column] += 1;
+                }
+            }
+            return [
+                unseen[0].iter().map(|count| *count < columns).collect(),
+                unseen[1].iter().map(|count| *count < rows).collect(),
+            ];
+        }
+        for (row, column) in self.places(|weight| weight > 0.0) {
+            (seen[0][row], seen[1][column]) = (true, true);
+        }
+        seen
     }
 }
 
@@ -125,5 +224,28 @@ mod tests {
         let weights = Weights::from(real.clone());
         assert!(matches!(weights, Weights::Real(_)));
         assert_eq!((weights.sum(), weights.to_array()), (2.5, real));
+    }
+
+    #[test]
+    fn listed_weights_are_like_any_others() {
+        let at = SparseMatrix::from_triplets([2, 3], vec![(0, 1, 0.0), (1, 2, 0.5)]).unwrap();
+        for elsewhere in [0.0, 1.0, 2.0] {
+            let at = at.clone();
+            let listed = Weights::Listed { at, elsewhere };
+            let all = listed.to_array();
+            assert_eq!(
+                all,
+                array![[elsewhere, 0.0, elsewhere], [elsewhere, elsewhere, 0.5]]
+            );
+            let plain = Weights::Real(all.clone());
+            assert_eq!(listed.sum(), all.sum());
+            assert_eq!(listed.observed(), plain.observed());
+            assert!(listed.iter().eq(plain.iter()));
+            for test in [|weight| weight > 0.0, |weight| weight == 0.0] {
+                assert!(listed.places(test).eq(plain.places(test)));
+            }
+            let part = listed.selected(&[1], &[0, 2]).to_array();
+            assert_eq!(part, array![[elsewhere, 0.5]]);
+        }
     }
 }

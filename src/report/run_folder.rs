@@ -12,10 +12,11 @@ use tempfile::TempDir;
 use super::PenaltyRecord;
 use super::Summary;
 use super::claim::{CHECKPOINT, sweep};
-use crate::data::{Lock, Reservation, Table, write_npy, write_whole};
+use crate::data::{Lock, Reservation, Table, matrix_market, write_npy, write_whole};
 use crate::error::{Error, Result};
 use crate::factors::Side;
 use crate::solver::{Outcome, Record};
+use crate::sparse::Matrix;
 
 /// Names of the data's rows and columns.
 #[derive(Debug, Clone, Default)]
@@ -106,14 +107,21 @@ impl RunFolder {
         outcome: &Outcome,
         summary: &Summary<Settings>,
         tables: Option<&Labels>,
-        held_out: Option<(&str, &Array2<f64>)>,
+        held_out: Option<(&str, &Matrix)>,
     ) -> Result<()> {
         for (name, matrix) in [("W.npy", &outcome.w), ("H.npy", &outcome.h)] {
             write_npy(&self.path.join(name), matrix)?;
         }
         self.write_weights(outcome)?;
-        if let Some((name, matrix)) = held_out {
-            write_npy(&self.path.join(name), matrix)?;
+        match held_out {
+            None => {}
+            Some((name, Matrix::Dense(matrix))) => {
+                write_npy(&self.path.join(format!("{name}.npy")), matrix)?;
+            }
+            Some((name, Matrix::Sparse(matrix))) => {
+                let text = matrix_market(matrix);
+                self.write(&format!("{name}.mtx"), text.as_bytes())?;
+            }
         }
         if let Some(labels) = tables {
             let components: Vec<String> = (1..=outcome.w.ncols())

@@ -1,6 +1,6 @@
 //! Encoding new columns with W fixed.
 
-use ndarray::{Array2, Axis};
+use ndarray::Array2;
 
 use crate::config::AltBiConfig;
 use crate::device::Device;
@@ -32,10 +32,13 @@ pub(super) fn encode(
     }
     // The constant that gives each column its own total, whatever its neighbours.
     let total_of_w = w.sum();
+    let mut totals = vec![0.0; columns];
+    for (_, column, x) in problem.x().entries() {
+        totals[column] += x;
+    }
     let start = Array2::from_shape_fn((columns, rank), |(j, _)| {
-        let total = problem.x().index_axis(Axis(1), j).sum();
         if total_of_w > 0.0 {
-            total / total_of_w
+            totals[j] / total_of_w
         } else {
             0.0
         }

@@ -6,11 +6,12 @@ use ndarray::{Array2, ArrayView2};
 use pulp::Arch;
 use rayon::prelude::*;
 
-use super::held_out::HeldOutEntries;
 use super::kernel::WIDE;
+use super::listed::{Entries as ListedEntries, Listed};
 use super::lists::{Gaps, Lists};
 use super::pass::{Blocks, Pass, Weighting, What};
 use super::quadratic::Quadratic;
+use super::sparse::Sparse;
 use super::{At, Bars, DataTerm, Moves, Needs, PartsOf, SharedTerm};
 use crate::criterion::Entries;
 use crate::divergence::Fused;
@@ -21,6 +22,7 @@ use crate::engine::{
 use crate::factors::Side;
 use crate::numerics::Precision;
 use crate::problem::{Problem, Weights};
+use crate::sparse::Matrix;
 
 /// Multiplications below which waking another thread costs more than it saves.
 const WORTH_SHARING: usize = 1 << 16;
@@ -43,10 +45,11 @@ pub(crate) struct Asked {
 }
 
 /// The fused data term of a problem.
-pub(crate) fn dense(problem: &Problem, asked: Asked) -> SharedTerm {
-    match problem.precision() {
-        Precision::F64 => Arc::new(Dense::<f64>::new(problem, asked)),
-        Precision::F32 => Arc::new(Dense::<f32>::new(problem, asked)),
+pub(crate) fn fused(problem: &Problem, asked: Asked) -> SharedTerm {
+    match (problem.x(), problem.precision()) {
+        (Matrix::Sparse(_), _) => Arc::new(Sparse::new(problem, asked)),
+        (Matrix::Dense(x), Precision::F64) => Arc::new(Dense::<f64>::new(problem, x, asked)),
+        (Matrix::Dense(x), Precision::F32) => Arc::new(Dense::<f32>::new(problem, x, asked)),
     }
 }
 
@@ -76,7 +79,7 @@ enum OuterError<T> {
     /// Another divergence, over the same entries.
     OfTraining(Fused),
     /// Over entries that are listed.
-    HeldOut(HeldOutEntries),
+    HeldOut(Listed),
     /// Over another matrix.
     OfMatrix(Fused, Sides<T>),
 }
@@ -94,7 +97,7 @@ struct Dense<T> {
 }
 
 /// Rows in a block on this machine.
-fn rows_per_block<T: Real>() -> usize {
+pub(super) fn rows_per_block<T: Real>() -> usize {
     WIDE * lanes_here::<T>()
 }
 
@@ -104,6 +107,7 @@ impl<T: Real> Sides<T> {
             None => Weighting::None,
             Some(Weights::Binary(_)) => Weighting::Sign,
             Some(Weights::Real(_)) => Weighting::Array,
+            Some(Weights::Listed { .. }) => unreachable!("weights of a sparse X"),
         };
         // A sign, and as good as nothing: where ∇⁻ is a multiple of x, an entry that is not
         // fitted adds nothing to a sum over all.
@@ -136,21 +140,24 @@ impl<T: Real> Sides<T> {
 }
 
 impl<T: Real> Dense<T> {
-    fn new(problem: &Problem, asked: Asked) -> Self {
+    fn new(problem: &Problem, x: &Array2<f64>, asked: Asked) -> Self {
         let Asked {
             divergence,
             outer,
             over,
             floor,
         } = asked;
-        let (x, mask) = (problem.x(), problem.mask());
+        let mask = problem.mask();
         let of_outer = outer.clone().unwrap_or_else(|| divergence.clone());
         let outer = match (over, problem.second()) {
             (Entries::Training, _) => outer.map_or(OuterError::Divergence, OuterError::OfTraining),
             (Entries::HeldOut, None) => {
-                OuterError::HeldOut(HeldOutEntries::new(problem, of_outer, floor))
+                let entries = ListedEntries::new(problem.x(), problem.held_out_weights());
+                let listed = Listed::new(entries, of_outer, floor);
+                OuterError::HeldOut(listed.expect("what is not listed is not held out"))
             }
             (Entries::HeldOut, Some(second)) => {
+                let second = second.as_dense().expect("like X");
                 let sides = Sides::new(second, problem.held_out_weights());
                 OuterError::OfMatrix(of_outer, sides)
             }
@@ -234,17 +241,41 @@ impl<T: Real> Dense<T> {
     }
 }
 
+/// Where a pass reads its rows.
+pub(super) trait Source<T: Real>: Sync {
+    /// n and m.
+    fn shape(&self) -> [usize; 2];
+
+    /// Rows in one task.
+    fn rows_per_task(&self, rank: usize) -> usize;
+
+    /// Some rows, beginning with a whole block, and the index of that block in what is given.
+    fn with_rows(
+        &self,
+        first: usize,
+        count: usize,
+        weighting: Weighting,
+        run: &mut dyn FnMut(Blocks<'_, T>, usize),
+    );
+}
+
 /// A pass on all cores.
-struct Walk<'a> {
-    what: What,
-    divergence: &'a Fused,
-    weighting: Weighting,
-    floor: f64,
+pub(super) struct Walk<'a> {
+    pub(super) what: What,
+    pub(super) divergence: &'a Fused,
+    pub(super) weighting: Weighting,
+    pub(super) floor: f64,
 }
 
 impl Walk<'_> {
     /// Over all rows of a side.
-    fn over<T: Real>(&self, side: &OneSide<T>, job: &Job<'_>, out: &mut [f64], second: &mut [f64]) {
+    pub(super) fn over<T: Real>(
+        &self,
+        side: &impl Source<T>,
+        job: &Job<'_>,
+        out: &mut [f64],
+        second: &mut [f64],
+    ) {
         let (beta, shift) = match self.divergence {
             Fused::Beta { beta, shift } => (*beta, *shift),
             Fused::PerEntry(functions) => {
@@ -263,41 +294,43 @@ impl Walk<'_> {
         &self,
         divergence: D,
         shift: f64,
-        side: &OneSide<T>,
+        side: &impl Source<T>,
         job: &Job<'_>,
         out: &mut [f64],
         second: &mut [f64],
     ) {
         let rank = job.rank;
+        let [all_rows, _] = side.shape();
         let other = T::rounded(job.other);
         let other_bars = job.other_bars.map(T::rounded);
-        let rows = share(side.rows, side.columns * rank);
-        let lanes = rows_per_block::<T>();
-        let width = out.len() / side.rows;
+        let rows = side.rows_per_task(rank);
+        let width = out.len() / all_rows;
         let cut = |values: &'_ [f64], first: usize, count: usize| {
-            let each = values.len() / side.rows;
+            let each = values.len() / all_rows;
             first * each..(first + count) * each
         };
         let run = |task: usize, out: &mut [f64], second: &mut [f64]| {
-            let (first, count) = (task * rows, out.len() / width);
-            Arch::new().dispatch(Pass {
-                what: self.what,
-                divergence,
-                blocks: side.blocks(self.weighting),
-                first: first / lanes,
-                floor: T::from_f64(self.floor),
-                shift: T::from_f64(shift),
-                own: &job.own[first * rank..(first + count) * rank],
-                other: &other,
-                own_bars: job.own_bars.map(|bars| &bars[cut(bars, first, count)]),
-                other_bars: other_bars.each_ref().map(|bars| &bars[..]),
-                sums: job.sums,
-                rank,
-                out,
-                second,
+            let (first_row, count) = (task * rows, out.len() / width);
+            side.with_rows(first_row, count, self.weighting, &mut |blocks, first| {
+                Arch::new().dispatch(Pass {
+                    what: self.what,
+                    divergence,
+                    blocks,
+                    first,
+                    floor: T::from_f64(self.floor),
+                    shift: T::from_f64(shift),
+                    own: &job.own[first_row * rank..(first_row + count) * rank],
+                    other: &other,
+                    own_bars: job.own_bars.map(|bars| &bars[cut(bars, first_row, count)]),
+                    other_bars: other_bars.each_ref().map(|bars| &bars[..]),
+                    sums: job.sums,
+                    rank,
+                    out: &mut *out,
+                    second: &mut *second,
+                });
             });
         };
-        if rows >= side.rows {
+        if rows >= all_rows {
             run(0, out, second);
         } else if second.is_empty() {
             let tasks = out.par_chunks_mut(rows * width).enumerate();
@@ -310,6 +343,26 @@ impl Walk<'_> {
                 .enumerate()
                 .for_each(|(task, (out, second))| run(task, out, second));
         }
+    }
+}
+
+impl<T: Real> Source<T> for OneSide<T> {
+    fn shape(&self) -> [usize; 2] {
+        [self.rows, self.columns]
+    }
+
+    fn rows_per_task(&self, rank: usize) -> usize {
+        share(self.rows, self.columns * rank)
+    }
+
+    fn with_rows(
+        &self,
+        first: usize,
+        _count: usize,
+        weighting: Weighting,
+        run: &mut dyn FnMut(Blocks<'_, T>, usize),
+    ) {
+        run(self.blocks(weighting), first / rows_per_block::<T>());
     }
 }
 
@@ -326,17 +379,17 @@ pub(super) fn share(rows: usize, work: usize) -> usize {
 
 /// What a pass reads beside X.
 #[derive(Clone, Copy)]
-struct Job<'a> {
-    own: &'a [f64],
-    other: &'a [f64],
-    own_bars: [&'a [f64]; 2],
-    other_bars: [&'a [f64]; 2],
-    sums: &'a [f64],
-    rank: usize,
+pub(super) struct Job<'a> {
+    pub(super) own: &'a [f64],
+    pub(super) other: &'a [f64],
+    pub(super) own_bars: [&'a [f64]; 2],
+    pub(super) other_bars: [&'a [f64]; 2],
+    pub(super) sums: &'a [f64],
+    pub(super) rank: usize,
 }
 
 impl<'a> Job<'a> {
-    fn new(own: &'a [f64], other: &'a [f64], rank: usize) -> Self {
+    pub(super) fn new(own: &'a [f64], other: &'a [f64], rank: usize) -> Self {
         Self {
             own,
             other,
@@ -363,7 +416,7 @@ impl<T: Real> OneSide<T> {
     }
 
     /// Blocks of rows one after another, each column by column.
-    fn new(
+    pub(super) fn new(
         [rows, columns]: [usize; 2],
         x: &(impl Fn(usize, usize) -> f64 + Sync),
         weights: Option<ArrayView2<'_, f64>>,
@@ -391,7 +444,7 @@ impl<T: Real> OneSide<T> {
         }
     }
 
-    fn blocks(&self, weighting: Weighting) -> Blocks<'_, T> {
+    pub(super) fn blocks(&self, weighting: Weighting) -> Blocks<'_, T> {
         let weights = self.weights.as_ref();
         Blocks {
             x: self.x.get(self.length),
@@ -403,7 +456,7 @@ impl<T: Real> OneSide<T> {
 }
 
 /// `Σ_j rows_jk`.
-fn sums(rows: &[f64], rank: usize) -> Vec<f64> {
+pub(super) fn sums(rows: &[f64], rank: usize) -> Vec<f64> {
     let mut sums = vec![0.0; rank];
     for row in rows.chunks_exact(rank) {
         for (sum, value) in sums.iter_mut().zip(row) {
@@ -419,15 +472,12 @@ impl<T: Real> DataTerm for Dense<T> {
         [side.rows, side.columns]
     }
 
-    fn parts(&self, side: Side, at: At<'_>) -> PartsOf {
+    fn parts(&self, side: Side, at: At<'_>, room: PartsOf) -> PartsOf {
         if let Some(quadratic) = &self.quadratic {
-            return quadratic.parts(self.side(side), side, at);
+            return quadratic.parts(self.side(side), side, at, room);
         }
         let sums = sums(at.other, at.rank);
-        let mut parts = PartsOf {
-            negative: vec![0.0; at.factor.len()],
-            positive: vec![0.0; at.factor.len()],
-        };
+        let mut parts = room.resized(at.factor.len());
         let job = Job {
             sums: if self.is_constant() { &sums } else { &[] },
             ..Job::new(at.factor, at.other, at.rank)
@@ -446,7 +496,7 @@ impl<T: Real> DataTerm for Dense<T> {
             return sums.repeat(self.side(side).rows);
         }
         let Some(gaps) = self.gaps(side) else {
-            return self.parts(side, at).positive;
+            return self.parts(side, at, PartsOf::default()).positive;
         };
         let mut positive = vec![0.0; at.factor.len()];
         gaps.add_complement(&sums, at.other, &mut positive);
@@ -533,7 +583,7 @@ impl<T: Real> DataTerm for Dense<T> {
     fn outer_errors(&self, at: At<'_>) -> Vec<f64> {
         match &self.outer {
             OuterError::Divergence => self.divergences(Side::W, at),
-            OuterError::HeldOut(held_out) => held_out.errors(at),
+            OuterError::HeldOut(held_out) => held_out.errors(Side::W, at),
             OuterError::OfTraining(_) | OuterError::OfMatrix(..) => {
                 let mut out = vec![0.0; self.x.of_w.rows];
                 let job = Job::new(at.factor, at.other, at.rank);
@@ -545,7 +595,9 @@ impl<T: Real> DataTerm for Dense<T> {
 
     fn outer_cotangent(&self, at: At<'_>, of: &[f64], needs: Needs) -> Bars {
         match (&self.outer, &self.quadratic) {
-            (OuterError::HeldOut(held_out), _) => return held_out.cotangent(at, of, needs),
+            (OuterError::HeldOut(held_out), _) => {
+                return held_out.errors_cotangent(at, of, needs);
+            }
             (OuterError::Divergence, Some(quadratic)) => {
                 let sides = [&self.x.of_w, &self.x.of_h];
                 return quadratic.errors_cotangent(sides, Side::W, at, of, needs);

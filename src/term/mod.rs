@@ -16,19 +16,24 @@
 //! | the reference | tensor operations ([`Rule`](crate::update::Rule), [`Criterion`](crate::Criterion)): any divergence, any device |
 //! | `dense` | fused loops over blocks of rows: the β-divergences, and plug-ins with functions of plain numbers |
 //! | `quadratic` | β = 2 without weights: products with X and Gram matrices |
+//! | `sparse` | a sparse X: entries that are `listed`, and all zeros at once or `streamed` |
 
+mod background;
 mod dense;
-mod held_out;
 mod kernel;
+mod listed;
 mod lists;
 mod pass;
 mod quadratic;
+mod sparse;
+mod streamed;
+mod strip;
 mod tape;
 
 use std::fmt::Debug;
 use std::sync::Arc;
 
-pub(crate) use dense::{Asked, dense};
+pub(crate) use dense::{Asked, fused};
 pub(crate) use tape::{
     Kept, denominator, divergences, outer_errors, outer_gradient, parts_with_tangent, update,
     update_and_keep,
@@ -60,6 +65,16 @@ pub struct PartsOf {
     pub negative: Vec<f64>,
     /// P.
     pub positive: Vec<f64>,
+}
+
+impl PartsOf {
+    /// The same memory for parts of another length; what was in it may still be there.
+    fn resized(mut self, length: usize) -> Self {
+        for part in [&mut self.negative, &mut self.positive] {
+            part.resize(length, 0.0);
+        }
+        self
+    }
 }
 
 /// How the factors move.
@@ -98,12 +113,12 @@ pub trait DataTerm: Debug + Send + Sync {
     /// n×m, or m×n for H.
     fn shape(&self, side: Side) -> [usize; 2];
 
-    /// N and P of an update of one factor.
-    fn parts(&self, side: Side, at: At<'_>) -> PartsOf;
+    /// N and P of an update of one factor, in `room`: memory that was used before, or none.
+    fn parts(&self, side: Side, at: At<'_>, room: PartsOf) -> PartsOf;
 
     /// P alone.
     fn denominators(&self, side: Side, at: At<'_>) -> Vec<f64> {
-        self.parts(side, at).positive
+        self.parts(side, at, PartsOf::default()).positive
     }
 
     /// How N and P move when the factors do.

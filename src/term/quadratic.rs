@@ -23,8 +23,11 @@ use crate::numerics::Precision;
 /// more than three of its digits.
 const CANCELS: f64 = 1e-3;
 
+/// Numbers that one thread copies at a time.
+const COPIED: usize = 1 << 15;
+
 /// O and X O.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Product {
     other: Vec<f64>,
     product: Vec<f64>,
@@ -61,25 +64,38 @@ impl Quadratic {
         }
     }
 
-    /// X O, computed anew only where O has changed.
-    fn times<T: Real>(&self, x: &OneSide<T>, side: Side, other: &[f64], rank: usize) -> Vec<f64> {
+    /// X O into `out`, computed anew only where O has changed.
+    fn times<T: Real>(
+        &self,
+        x: &OneSide<T>,
+        side: Side,
+        other: &[f64],
+        rank: usize,
+        out: &mut [f64],
+    ) {
         let mut last = self.last[index(side)].lock();
-        if let Some(last) = last.as_ref().filter(|last| last.other == other) {
-            return last.product.clone();
+        let last = last.get_or_insert_default();
+        if last.other != other {
+            last.product.resize(x.rows * rank, 0.0);
+            times_into(x, other, rank, &mut last.product);
+            last.other.resize(other.len(), 0.0);
+            copy(other, &mut last.other);
         }
-        let product = times(x, other, rank);
-        *last = Some(Product {
-            other: other.to_vec(),
-            product: product.clone(),
-        });
-        product
+        copy(&last.product, out);
     }
 
-    pub(super) fn parts<T: Real>(&self, x: &OneSide<T>, side: Side, at: At<'_>) -> PartsOf {
-        PartsOf {
-            negative: self.times(x, side, at.other, at.rank),
-            positive: multiply::<T>(at.factor, &gram::<T>(at.other, at.other, at.rank), at.rank),
-        }
+    pub(super) fn parts<T: Real>(
+        &self,
+        x: &OneSide<T>,
+        side: Side,
+        at: At<'_>,
+        room: PartsOf,
+    ) -> PartsOf {
+        let mut parts = room.resized(at.factor.len());
+        self.times(x, side, at.other, at.rank, &mut parts.negative);
+        let gram = gram::<T>(at.other, at.other, at.rank);
+        multiply_into::<T>(at.factor, &gram, at.rank, &mut parts.positive);
+        parts
     }
 
     /// `Ṅ = X Ȯ`, `Ṗ = Ḟ G + F (Ȯᵀ O + Oᵀ Ȯ)`.
@@ -139,7 +155,7 @@ impl Quadratic {
         if T::PRECISION != Precision::F64 {
             return None;
         }
-        let PartsOf { negative, positive } = self.parts(x, side, at);
+        let PartsOf { negative, positive } = self.parts(x, side, at, PartsOf::default());
         let halves = &self.halves[index(side)];
         let rank = at.rank;
         let rows = halves.par_iter().enumerate().map(|(i, half)| {
@@ -171,7 +187,8 @@ impl Quadratic {
                 .collect::<Vec<f64>>()
         };
         let factor = || {
-            let PartsOf { negative, positive } = self.parts(here, side, at);
+            let parts = self.parts(here, side, at, PartsOf::default());
+            let PartsOf { negative, positive } = parts;
             let slopes = positive.iter().zip(&negative).map(|(p, n)| p - n);
             weighted(&slopes.collect::<Vec<f64>>())
         };
@@ -194,9 +211,20 @@ fn add(to: &mut [f64], what: &[f64]) {
     to.iter_mut().zip(what).for_each(|(to, what)| *to += what);
 }
 
+/// Copies on all cores.
+fn copy(from: &[f64], to: &mut [f64]) {
+    let tasks = to.par_chunks_mut(COPIED).zip(from.par_chunks(COPIED));
+    tasks.for_each(|(to, from)| to.copy_from_slice(from));
+}
+
 /// `X O`, n×r.
 fn times<T: Real>(x: &OneSide<T>, other: &[f64], rank: usize) -> Vec<f64> {
     let mut out = vec![0.0; x.rows * rank];
+    times_into(x, other, rank, &mut out);
+    out
+}
+
+fn times_into<T: Real>(x: &OneSide<T>, other: &[f64], rank: usize, out: &mut [f64]) {
     let other = T::rounded(other);
     let rows = share(x.rows, x.columns * rank);
     let tasks = out.par_chunks_mut(rows * rank).enumerate();
@@ -208,12 +236,16 @@ fn times<T: Real>(x: &OneSide<T>, other: &[f64], rank: usize) -> Vec<f64> {
             out,
         });
     });
-    out
 }
 
 /// `A G` for a symmetric r×r matrix G, n×r.
 fn multiply<T: Real>(a: &[f64], gram: &[f64], rank: usize) -> Vec<f64> {
     let mut out = vec![0.0; a.len()];
+    multiply_into::<T>(a, gram, rank, &mut out);
+    out
+}
+
+fn multiply_into<T: Real>(a: &[f64], gram: &[f64], rank: usize, out: &mut [f64]) {
     let gram = T::rounded(gram);
     let rows = share(a.len() / rank, rank * rank);
     let tasks = out
@@ -227,7 +259,6 @@ fn multiply<T: Real>(a: &[f64], gram: &[f64], rank: usize) -> Vec<f64> {
             out,
         });
     });
-    out
 }
 
 /// `Aᵀ B`, r×r, of two matrices with r numbers in each row.

@@ -144,7 +144,7 @@ fn forward(
     let PartsOf {
         negative: mut ratio,
         positive: mut inverse,
-    } = term.parts(side, at);
+    } = term.parts(side, at, PartsOf::default());
     let (less, more) = (Broadcast::of(negative), Broadcast::of(positive));
     let mut updated = vec![0.0; n * rank];
     // In place: N becomes the ratio, P its inverse.
@@ -427,7 +427,8 @@ pub(crate) fn parts_with_tangent(
         other: other_dot,
     };
     let dot = term.parts_tangent(side, at, moves);
-    (split(term.parts(side, at)), split(dot))
+    let parts = term.parts(side, at, PartsOf::default());
+    (split(parts), split(dot))
 }
 
 /// D of each row of one side over the entries that are fitted, off the tape.

@@ -108,10 +108,10 @@ impl Task {
     /// entries, which have their noise, it is the divergence per entry; for counts under KL that
     /// of smoothed numbers. NaN where nobody judges.
     pub fn judged(&self, factors: &Factors) -> f64 {
-        let y = factors.w.dot(&factors.h);
         match &self.judge {
             Judge::Nobody => f64::NAN,
             Judge::Truth(truth) => {
+                let y = factors.w.dot(&factors.h);
                 let squares = |matrix: &Array2<f64>| matrix.iter().map(|x| x * x).sum::<f64>();
                 squares(&(truth - &y)) / squares(truth)
             }
@@ -121,13 +121,23 @@ impl Task {
                 let own = || self.divergence.clone();
                 let judge = by_data.divergence.map_or_else(own, Outer::divergence);
                 let floor = self.divergence.floor(self.full.precision());
-                let y = y.mapv(|y| y.max(floor));
-                let (x, y) = (&problem.rows().x, self.full.state(&y));
-                let values = to_host(&judge.value(x, &y));
-                let weighted = values.iter().zip(weights.iter());
-                // (What is missing need not be a number that a divergence can measure.)
-                let weighted = weighted.filter(|(_, weight)| *weight > 0.0);
-                weighted.map(|(value, weight)| value * weight).sum::<f64>() / weights.sum()
+                let places: Vec<(usize, usize)> = weights.places(|weight| weight > 0.0).collect();
+                let row = |values: Vec<f64>| {
+                    let shape = (1, places.len());
+                    let row = Array2::from_shape_vec(shape, values);
+                    self.full.state(&row.expect("a number for each place"))
+                };
+                let x = places.iter().map(|(i, j)| problem.x().entry(*i, *j));
+                let y = places.iter().map(|(i, j)| {
+                    let product = factors.w.row(*i).dot(&factors.h.column(*j));
+                    product.max(floor)
+                });
+                let values = to_host(&judge.value(&row(x.collect()), &row(y.collect())));
+                let weighted = values.iter().zip(&places);
+                weighted
+                    .map(|(value, at)| value * weights[*at])
+                    .sum::<f64>()
+                    / weights.sum()
             }
         }
     }
@@ -139,7 +149,8 @@ impl Task {
         };
         let floor = self.divergence.floor(self.full.precision());
         let truth = truth.mapv(|y| y.max(floor));
-        let (x, y) = (self.split.state(self.split.x()), self.split.state(&truth));
+        let x = self.split.x().to_dense();
+        let (x, y) = (self.split.state(&x), self.split.state(&truth));
         let values = to_host(&self.divergence.value(&x, &y));
         Some(match self.split.mask() {
             Some(mask) => {

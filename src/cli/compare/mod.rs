@@ -304,11 +304,11 @@ impl CompareArguments {
         );
         for task in tasks {
             text += &fingerprint(task.full.x());
-            let weights = |weights: &Weights| fingerprint(&weights.to_array());
+            let weights = |weights: &Weights| fingerprint(&weights.to_stored());
             text += &task.split.mask().map(weights).unwrap_or_default();
             match &task.judge {
                 Judge::Nobody => {}
-                Judge::Truth(truth) => text += &fingerprint(truth),
+                Judge::Truth(truth) => text += &fingerprint(&truth.clone().into()),
                 Judge::Test(_, of_test) => text += &weights(of_test),
             }
         }

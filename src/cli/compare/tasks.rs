@@ -65,10 +65,7 @@ impl CompareArguments {
         let source = Source::from(data.as_str());
         let mut data = self.table.read(&source, self.quiet)?;
         let problem = data.problem(&self.table)?;
-        let labels = Labels {
-            rows: data.table.row_labels,
-            columns: data.table.column_labels,
-        };
+        let labels = data.labels;
         problem.check_domain(divergence.as_ref())?;
         let truth = self.truth.as_ref().map(|path| read_matrix(Path::new(path)));
         let truth = truth.transpose()?;

@@ -12,11 +12,10 @@ use altbi::data::{Benchmark, Reading, Source, Table, demo, text_fingerprint};
 use altbi::metrics::recovery;
 use altbi::report::{Choice, HeldOutShare, Labels, RunFolder, RunRecords, Summary, shell_quoted};
 use altbi::{
-    AltBiConfig, Checkpoint, CheckpointFault, Error, GivenFactors, Initial, Outcome, PenaltyTerm,
-    Problem, Result, Selection, Side, Solver, StopReason,
+    AltBiConfig, Checkpoint, CheckpointFault, Error, GivenFactors, Initial, Matrix, Outcome,
+    PenaltyTerm, Problem, Result, Selection, Side, Solver, StopReason,
 };
 use clap::Args;
-use ndarray::Array2;
 
 pub(super) use self::arguments::FitArguments;
 use self::arguments::Format;
@@ -142,7 +141,7 @@ impl<'a> Run<'a> {
             (source, _) => source.map(|source| source.absolute()),
         };
         let piped = arguments.data.as_deref() == Some("-");
-        let reading = data.table.reading.clone();
+        let reading = data.reading.clone();
         let kept = reading.clone().map(|reading| match (piped, &folder) {
             (true, Some(_)) => reading.as_written(),
             _ => reading,
@@ -160,19 +159,14 @@ impl<'a> Run<'a> {
         let data_hash = data.fingerprint();
         let mut inputs_to_keep = Vec::new();
         if piped {
-            inputs_to_keep.push(("data.csv", data.table.to_csv()));
+            inputs_to_keep.push(("data.csv", data.to_csv()));
         }
         if arguments.table.mask.as_deref() == Some("-") {
-            let weights = data.weights().cloned().map(Table::from);
-            inputs_to_keep.extend(weights.map(|weights| ("mask.csv", weights.to_csv())));
+            inputs_to_keep.extend(data.weights_to_csv().map(|text| ("mask.csv", text)));
         }
         let full = data.problem(&arguments.table)?;
         let (problem, outer) = arguments.criterion.hold_out(&full, arguments.divergence)?;
-        let table = data.table;
-        let labels = Labels {
-            rows: table.row_labels,
-            columns: table.column_labels,
-        };
+        let labels = data.labels;
         let penalties = &arguments.tuning.penalties;
         let terms = penalties.terms_for(&problem, Some(&labels))?;
         Ok(Self {
@@ -372,13 +366,15 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// What the updates did not see, and the name of its file.
-    fn held_out(&self) -> Option<(&'static str, Array2<f64>)> {
+    /// What the updates did not see, and the name of its file without the ending.
+    fn held_out(&self) -> Option<(&'static str, Matrix)> {
         match (self.outer.unseen, self.problem.second()) {
-            (Unseen::Counts(share), Some(second)) => Some(("thinned.npy", second * share)),
+            (Unseen::Counts(share), Some(second)) => {
+                Some(("thinned", second.map(|count| count * share)))
+            }
             _ => {
                 let weights = self.problem.held_out_weights()?;
-                Some(("held_out.npy", weights.to_array()))
+                Some(("held_out", weights.to_stored()))
             }
         }
     }

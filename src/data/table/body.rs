@@ -5,6 +5,7 @@ use ndarray::Array2;
 use super::Table;
 use super::field::{Field, Syntax, is_missing_word};
 use super::names::{Numbers, is_empty_corner, is_year, names_an_index};
+use crate::data::memory::Room;
 use crate::error::{Error, Result};
 
 /// Whether the first row is a header, and whether that had to be guessed.
@@ -31,6 +32,8 @@ pub(super) struct Body<'a> {
     pub(super) first_column: Vec<(u64, String)>,
     /// All other fields, as numbers.
     pub(super) rest: Vec<f64>,
+    /// What they may take.
+    pub(super) room: Room,
 }
 
 impl Body<'_> {
@@ -44,6 +47,9 @@ impl Body<'_> {
                 found: record.len(),
             });
         }
+        let numbers = (columns - 1) * size_of::<f64>();
+        let first = size_of::<(u64, String)>() + record[0].len();
+        self.room.take(numbers + first)?;
         self.first_column.push((line(record), record[0].into()));
         self.extend(record)
     }

@@ -5,6 +5,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
+use super::blanks::{BLANK, Blanks, is_blank};
 use super::field::{Field, Syntax};
 use crate::error::Error;
 
@@ -18,14 +19,26 @@ pub enum Separator {
     Semicolon,
     /// A tabulator.
     Tab,
+    /// Blanks and tabulators, as many as there are.
+    Whitespace,
 }
 
 impl Separator {
-    pub(super) fn byte(self) -> u8 {
+    /// What it is for the parser.
+    fn byte(self) -> u8 {
         match self {
             Self::Comma => b',',
             Self::Semicolon => b';',
             Self::Tab => b'\t',
+            Self::Whitespace => BLANK,
+        }
+    }
+
+    /// Whether a byte of the text is one.
+    fn is(self, byte: u8) -> bool {
+        match self {
+            Self::Whitespace => is_blank(byte),
+            _ => byte == self.byte(),
         }
     }
 }
@@ -36,6 +49,7 @@ impl fmt::Display for Separator {
             Self::Comma => "comma",
             Self::Semicolon => "semicolon",
             Self::Tab => "tab",
+            Self::Whitespace => "whitespace",
         })
     }
 }
@@ -48,10 +62,11 @@ impl FromStr for Separator {
             "comma" | "," => Ok(Self::Comma),
             "semicolon" | ";" => Ok(Self::Semicolon),
             "tab" | "\t" | "\\t" => Ok(Self::Tab),
+            "whitespace" | " " => Ok(Self::Whitespace),
             _ => Err(Error::UnknownName {
                 kind: "separator",
                 name: name.into(),
-                known: "comma, semicolon, tab",
+                known: "comma, semicolon, tab, whitespace",
             }),
         }
     }
@@ -105,12 +120,14 @@ pub(super) struct Known {
 /// A separator counts if it occurs outside quotes. Of those that do, the one is taken whose
 /// lines have equally many fields and whose fields are numbers; where several are, a
 /// tabulator before a semicolon before a comma, because the latter occur in numbers and names.
+/// Blanks separate only where the name says so, and come last: they stand behind commas, too.
 pub(super) fn detect(sample: &str, known: &Known, missing_words: bool) -> (Separator, Decimal) {
     let separators = match (known.separator, known.usual) {
         (Some(separator), _) => vec![separator],
         (None, Separator::Tab) if occurs(sample, Separator::Tab) => vec![Separator::Tab],
-        (None, _) => [Separator::Tab, Separator::Semicolon, Separator::Comma]
+        (None, usual) => [Separator::Tab, Separator::Semicolon, Separator::Comma]
             .into_iter()
+            .chain((usual == Separator::Whitespace).then_some(usual))
             // A comma that is asked for before decimals separates nothing.
             .filter(|of| !(*of == Separator::Comma && known.decimal == Some(Decimal::Comma)))
             .filter(|separator| occurs(sample, *separator))
@@ -140,7 +157,7 @@ pub(super) fn detect(sample: &str, known: &Known, missing_words: bool) -> (Separ
     }
 }
 
-pub(super) fn reader<R: std::io::Read>(input: R, separator: Separator) -> csv::Reader<R> {
+pub(super) fn reader<R: std::io::Read>(input: R, separator: Separator) -> csv::Reader<Blanks<R>> {
     csv::ReaderBuilder::new()
         .has_headers(false)
         .flexible(true)
@@ -148,7 +165,7 @@ pub(super) fn reader<R: std::io::Read>(input: R, separator: Separator) -> csv::R
         .terminator(csv::Terminator::Any(b'\n'))
         .comment(Some(b'#'))
         .trim(csv::Trim::All)
-        .from_reader(input)
+        .from_reader(Blanks::of(input, separator == Separator::Whitespace))
 }
 
 /// Whether a separator occurs outside quotes.
@@ -156,7 +173,7 @@ fn occurs(sample: &str, separator: Separator) -> bool {
     let mut quoted = false;
     sample.bytes().any(|byte| {
         quoted ^= byte == b'"';
-        !quoted && byte == separator.byte()
+        !quoted && separator.is(byte)
     })
 }
 
@@ -223,5 +240,29 @@ mod tests {
         );
         let asked = known(Some(Decimal::Comma), Tab);
         assert_eq!(detect("1,5\n2,5\n", &asked, false), (Tab, Decimal::Comma));
+    }
+
+    #[test]
+    fn blanks_separate_where_the_name_says_so() {
+        use Separator::{Comma, Semicolon, Tab, Whitespace};
+        let known = Known {
+            separator: None,
+            decimal: None,
+            usual: Whitespace,
+        };
+        let of_text = |sample| detect(sample, &known, false);
+        assert_eq!(of_text("1 2\n3 4\n"), (Whitespace, Decimal::Point));
+        assert_eq!(
+            of_text("  1.5   2\n 10 \t4\n"),
+            (Whitespace, Decimal::Point)
+        );
+        assert_eq!(of_text("1,5 2\n3 4,25\n"), (Whitespace, Decimal::Comma));
+        assert_eq!(of_text("7\n8\n"), (Whitespace, Decimal::Point));
+        // Other separators, with or without blanks beside them.
+        assert_eq!(of_text("1, 2\n3, 4\n"), (Comma, Decimal::Point));
+        assert_eq!(of_text("a b; c\n1; 2\n"), (Semicolon, Decimal::Point));
+        assert_eq!(of_text("x y\t1\t\nz\t3\t4\n"), (Tab, Decimal::Point));
+        // In a .csv file blanks belong to names.
+        assert_eq!(look("1 2\n3 4\n").0, Comma);
     }
 }

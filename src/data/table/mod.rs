@@ -3,12 +3,14 @@
 //! | file | what it knows |
 //! |---|---|
 //! | `text` | encodings and line ends |
+//! | `blanks` | runs of blanks that separate fields |
 //! | `dialect` | what separates fields, what stands before decimals |
 //! | `field` | numbers, missing entries, words |
 //! | `names` | numbers that may be names |
 //! | `body` | the rows below the first, and what they tell of names |
 //! | `read` | the table as a whole: header, labels, entries |
 
+mod blanks;
 mod body;
 mod dialect;
 mod field;
@@ -173,7 +175,7 @@ pub enum Detect {
 
 words!(Detect, "choice" { Auto = "auto", Yes = "yes", No = "no" });
 
-/// How a .csv or .tsv file is read. What is `None` is seen in the file.
+/// How a .csv, .tsv or .txt file is read. What is `None` is seen in the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct TableOptions {
     /// Whether the first row names the columns.

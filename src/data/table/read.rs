@@ -1,6 +1,7 @@
 //! Separated tables: numbers, with or without names.
 
 use std::io::Read;
+use std::path::Path;
 
 use ndarray::Array2;
 
@@ -9,6 +10,7 @@ use super::dialect::{Known, Separator, detect, reader};
 use super::field::Syntax;
 use super::text::{Beginning, Encoding, decoded, detect as detect_encoding};
 use super::{Detect, Reading, Table, TableOptions};
+use crate::data::memory::Room;
 use crate::error::{Error, Result};
 
 /// Bytes in which separator and decimal mark are looked for.
@@ -32,6 +34,17 @@ pub(in crate::data) fn read_separated(
     name: &str,
     usual: Separator,
     options: TableOptions,
+) -> Result<Table> {
+    read_within(input, name, usual, options, Room::of(Path::new(name)))
+}
+
+/// The same, within that room: nobody knows how long a table is before its end.
+fn read_within(
+    input: impl Read,
+    name: &str,
+    usual: Separator,
+    options: TableOptions,
+    room: Room,
 ) -> Result<Table> {
     let unreadable = |source| Error::Read {
         path: name.into(),
@@ -64,11 +77,13 @@ pub(in crate::data) fn read_separated(
     };
     // A line end behind the last line: then a record always ends with one.
     let text = decoded(beginning.whole(), encoding).chain(&b"\n"[..]);
-    let mut reader = reader(text, separator);
+    let mut reader = reader(room.rows_of(text), separator);
     let mut next = || {
         let mut record = csv::StringRecord::new();
         loop {
+            reader.get_mut().get_mut().begin();
             let more = reader.read_record(&mut record);
+            reader.get_ref().get_ref().check()?;
             // (The parser's own count is that of the comments before a record.)
             let line = reader.position().line() - 1;
             if !more.map_err(|error| csv_error(name, encoding, line, error))? {
@@ -109,6 +124,7 @@ pub(in crate::data) fn read_separated(
         columns: None,
         first_column: Vec::new(),
         rest: Vec::new(),
+        room,
     };
     while let Some(record) = next()? {
         body.push(&record)?;
@@ -404,6 +420,63 @@ mod tests {
         };
         let table = read_with(b"id,a\n1,5\n2,6\n", told).unwrap();
         assert_eq!(table.reading.unwrap().guess, None);
+    }
+
+    #[test]
+    fn blanks_separate_numbers_that_are_lined_up() {
+        let text = |bytes: &[u8]| {
+            let options = TableOptions::default();
+            read_separated(bytes, "a.txt", Separator::Whitespace, options).unwrap()
+        };
+        // As NumPy's savetxt writes it, and as people do.
+        let saved = text(b"# a b\n1.5e+00 2.0e+00\n3.0e+00 4.25e+00\n");
+        assert_eq!(saved.values, array![[1.5, 2.0], [3.0, 4.25]]);
+        let by_hand = text(b"  x   y\n 1.5\t2 \n\n 30   nan\n");
+        assert_eq!(names(&by_hand.column_labels), ["x", "y"]);
+        assert!(by_hand.values[[1, 0]] == 30.0 && by_hand.values[[1, 1]].is_nan());
+        assert_eq!(by_hand.reading.unwrap().separator, Separator::Whitespace);
+        let column = text(b"1\n2\n");
+        assert_eq!(column.values, array![[1.0], [2.0]]);
+        assert_eq!(text(b"1, 2\n3, 4\n").values.dim(), (2, 2));
+        // Asked for, they separate anywhere; lines are counted as they stand.
+        let asked = TableOptions {
+            separator: Some(Separator::Whitespace),
+            ..TableOptions::default()
+        };
+        assert_eq!(read_with(b"1  2\n", asked).unwrap().values.dim(), (1, 2));
+        let wrong = read_with(b"1  2\n\n3  x\n", asked);
+        assert!(
+            matches!(
+                wrong,
+                Err(Error::NotANumber {
+                    line: 3,
+                    field: 2,
+                    ..
+                })
+            ),
+            "{wrong:?}"
+        );
+    }
+
+    #[test]
+    fn a_table_without_end_comes_to_one() {
+        let within = |input: &mut dyn Read, bytes| {
+            let path = Path::new("a.csv.gz");
+            let (options, room) = (TableOptions::default(), Room::limited(path, bytes));
+            read_within(input, "a.csv.gz", Separator::Comma, options, room)
+        };
+        // Rows without end, and a row without end: from a small file, if it is packed.
+        let rows = "1,2,3\n".repeat(200_000);
+        let found = within(&mut rows.as_bytes(), 1 << 20);
+        assert!(matches!(found, Err(Error::ContentsTooLarge { .. })));
+        assert!(within(&mut rows.as_bytes(), 1 << 24).is_ok());
+        for endless in [b',', b'1', b'"', b' ', b'#'] {
+            let found = within(&mut std::io::repeat(endless), 1 << 24);
+            assert!(
+                matches!(found, Err(Error::ContentsTooLarge { .. })),
+                "{endless}: {found:?}"
+            );
+        }
     }
 
     #[test]

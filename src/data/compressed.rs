@@ -1,0 +1,199 @@
+//! Sparse matrices as SciPy and MATLAB keep them: the entries of one line behind those of the
+//! other, and where each line begins.
+//!
+//! Nothing of it is believed: files are written by hand, by other programs, and torn.
+
+use crate::error::{Error, Result};
+use crate::sparse::SparseMatrix;
+
+/// Which lines stand one behind the other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Along {
+    Rows,
+    Columns,
+}
+
+/// The parts of a sparse matrix, as numbers of a file.
+pub(super) struct Compressed {
+    pub(super) along: Along,
+    /// Rows and columns.
+    pub(super) shape: [usize; 2],
+    /// Where each line begins, and where the last one ends.
+    pub(super) starts: Vec<f64>,
+    /// The place of each entry in its line, counted from 0.
+    pub(super) places: Vec<f64>,
+    pub(super) values: Vec<f64>,
+}
+
+impl Compressed {
+    /// The matrix, if the parts fit together. Entries of a line may come in any order.
+    ///
+    /// # Errors
+    /// [`Error::DuplicateEntry`], and what `wrong` makes of any other reason.
+    pub(super) fn matrix(self, wrong: &impl Fn(String) -> Error) -> Result<SparseMatrix> {
+        let [rows, columns] = self.shape;
+        let (line, place, shape) = match self.along {
+            Along::Rows => ("row", "column", [rows, columns]),
+            Along::Columns => ("column", "row", [columns, rows]),
+        };
+        let [lines, width] = shape;
+        let (entries, found) = (self.values.len(), self.places.len());
+        if entries != found {
+            return Err(wrong(format!(
+                "there are {entries} values, and {found} {place}s for them"
+            )));
+        }
+        let wanted = lines.saturating_add(1);
+        if self.starts.len() != wanted {
+            let found = self.starts.len();
+            return Err(wrong(format!(
+                "{lines} {line}s need {wanted} starts, and there are {found}"
+            )));
+        }
+        let mut starts: Vec<usize> = Vec::with_capacity(wanted);
+        for (index, start) in self.starts.into_iter().enumerate() {
+            let before = starts.last().copied().unwrap_or(0);
+            // (The first is 0, and none is smaller than the one before.)
+            let most = if index == 0 { 0 } else { entries };
+            if !(start.fract() == 0.0 && (before as f64..=most as f64).contains(&start)) {
+                return Err(wrong(format!(
+                    "{line} {index} cannot begin at entry {start}: the {entries} entries count from 0, and {line}s do not overlap"
+                )));
+            }
+            starts.push(start as usize);
+        }
+        if starts[lines] != entries {
+            let last = starts[lines];
+            return Err(wrong(format!(
+                "its {line}s end after {last} of {entries} entries"
+            )));
+        }
+        let places = places(self.places, width, place, wrong)?;
+        let matrix = SparseMatrix::from_parts(shape, starts, places, self.values);
+        match self.along {
+            Along::Rows => matrix,
+            Along::Columns => Ok(matrix.map_err(turned)?.transposed()),
+        }
+    }
+}
+
+/// Rows or columns, counted from 0, of which there are so many.
+///
+/// # Errors
+/// What `wrong` makes of the first that is none.
+pub(super) fn places(
+    numbers: Vec<f64>,
+    lines: usize,
+    what: &str,
+    wrong: &impl Fn(String) -> Error,
+) -> Result<Vec<u32>> {
+    let lines = lines.min(u32::MAX as usize);
+    let place = |(entry, number): (usize, f64)| {
+        if number.fract() == 0.0 && (0.0..lines as f64).contains(&number) {
+            Ok(number as u32)
+        } else {
+            Err(wrong(format!(
+                "entry {entry} lies in {what} {number} of {lines} (counted from 0)"
+            )))
+        }
+    };
+    numbers.into_iter().enumerate().map(place).collect()
+}
+
+/// What went wrong with the transpose, in the words of the matrix.
+fn turned(error: Error) -> Error {
+    match error {
+        Error::DuplicateEntry { row, column } => Error::DuplicateEntry {
+            row: column,
+            column: row,
+        },
+        other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ndarray::array;
+
+    fn matrix(
+        along: Along,
+        starts: &[f64],
+        places: &[f64],
+        values: &[f64],
+    ) -> Result<SparseMatrix> {
+        let parts = Compressed {
+            along,
+            shape: [2, 3],
+            starts: starts.to_vec(),
+            places: places.to_vec(),
+            values: values.to_vec(),
+        };
+        parts.matrix(&|reason| Error::Npz {
+            path: "a.npz".into(),
+            reason,
+        })
+    }
+
+    #[test]
+    fn rows_and_columns_give_the_same_matrix() {
+        let want = array![[1.0, 0.0, 2.0], [0.0, 3.0, 0.0]];
+        let by_rows = matrix(
+            Along::Rows,
+            &[0.0, 2.0, 3.0],
+            &[2.0, 0.0, 1.0],
+            &[2.0, 1.0, 3.0],
+        );
+        let by_columns = matrix(
+            Along::Columns,
+            &[0.0, 1.0, 2.0, 3.0],
+            &[0.0, 1.0, 0.0],
+            &[1.0, 3.0, 2.0],
+        );
+        let by_rows = by_rows.unwrap();
+        assert_eq!(by_rows.to_dense(), want);
+        assert_eq!(by_rows, by_columns.unwrap());
+    }
+
+    #[test]
+    fn parts_that_do_not_fit_are_refused() {
+        let three = [1.0, 2.0, 3.0];
+        for (starts, places, said) in [
+            (
+                &[0.0, 3.0][..],
+                &[0.0, 1.0, 2.0][..],
+                "2 rows need 3 starts",
+            ),
+            (&[0.0, 1.0, 3.0], &[0.0, 1.0], "3 values, and 2 columns"),
+            (&[1.0, 1.0, 3.0], &[0.0, 1.0, 2.0], "row 0 cannot begin"),
+            (&[0.0, 4.0, 3.0], &[0.0, 1.0, 2.0], "row 1 cannot begin"),
+            (&[0.0, 2.0, 1.0], &[0.0, 1.0, 2.0], "row 2 cannot begin"),
+            (&[0.0, -1.0, 3.0], &[0.0, 1.0, 2.0], "entry -1"),
+            (&[0.0, 0.5, 3.0], &[0.0, 1.0, 2.0], "entry 0.5"),
+            (&[0.0, f64::NAN, 3.0], &[0.0, 1.0, 2.0], "entry NaN"),
+            (&[0.0, 1.0, 2.0], &[0.0, 1.0, 2.0], "after 2 of 3"),
+            (&[0.0, 1.0, 3.0], &[0.0, 3.0, 2.0], "column 3 of 3"),
+            (&[0.0, 1.0, 3.0], &[0.0, -1.0, 2.0], "column -1"),
+            (&[0.0, 1.0, 3.0], &[0.0, 1.5, 2.0], "column 1.5"),
+        ] {
+            let found = matrix(Along::Rows, starts, places, &three);
+            let found = found.unwrap_err().to_string();
+            assert!(found.contains(said), "{said}: {found}");
+        }
+        let twice = matrix(Along::Rows, &[0.0, 0.0, 2.0], &[2.0, 2.0], &[1.0, 1.0]);
+        assert!(matches!(
+            twice,
+            Err(Error::DuplicateEntry { row: 1, column: 2 })
+        ));
+        let twice = matrix(
+            Along::Columns,
+            &[0.0, 0.0, 0.0, 2.0],
+            &[1.0, 1.0],
+            &[1.0, 1.0],
+        );
+        assert!(matches!(
+            twice,
+            Err(Error::DuplicateEntry { row: 1, column: 2 })
+        ));
+    }
+}

@@ -1,0 +1,126 @@
+//! What a file holds, and how its name tells in which format.
+
+use std::path::Path;
+
+use super::table::{Separator, Table};
+use crate::error::{Error, Result};
+use crate::sparse::{Matrix, SparseMatrix};
+
+/// Endings of names that can be read.
+const KNOWN: &str = ".npy, .npz, .csv, .tsv, .txt, .mtx, .mat, .csv.gz, .tsv.gz, .txt.gz, .mtx.gz";
+
+/// What a file held: every entry of a matrix, perhaps with names, or some of them.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Contents {
+    /// Every entry.
+    Table(Table),
+    /// Some entries. What the others mean is not the file's to say.
+    Sparse(SparseMatrix),
+}
+
+impl Contents {
+    /// Rows and columns.
+    pub fn shape(&self) -> [usize; 2] {
+        match self {
+            Self::Table(table) => table.values.dim().into(),
+            Self::Sparse(matrix) => matrix.shape(),
+        }
+    }
+}
+
+impl From<Table> for Contents {
+    fn from(table: Table) -> Self {
+        Self::Table(table)
+    }
+}
+
+impl From<Matrix> for Contents {
+    fn from(matrix: Matrix) -> Self {
+        match matrix {
+            Matrix::Dense(values) => Self::Table(Table::from(values)),
+            Matrix::Sparse(matrix) => Self::Sparse(matrix),
+        }
+    }
+}
+
+/// How a file is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Format {
+    Npy,
+    Npz,
+    Mat,
+    MatrixMarket,
+    /// A table of text, and what usually separates its fields.
+    Separated(Separator),
+}
+
+impl Format {
+    /// The format by the ending of the name, and whether it is packed by gzip. (What is packed
+    /// already is not packed again.)
+    ///
+    /// # Errors
+    /// [`Error::UnknownFormat`].
+    pub(super) fn of(path: &Path) -> Result<(Self, bool)> {
+        let name = path.file_name().unwrap_or_default();
+        let name = name.to_string_lossy().to_ascii_lowercase();
+        let (name, is_packed) = match name.strip_suffix(".gz") {
+            Some(inner) => (inner, true),
+            None => (name.as_str(), false),
+        };
+        let ending = Path::new(name).extension().and_then(|of| of.to_str());
+        let format = match ending {
+            Some("csv") => Self::Separated(Separator::Comma),
+            Some("tsv") => Self::Separated(Separator::Tab),
+            Some("txt") => Self::Separated(Separator::Whitespace),
+            Some("mtx") => Self::MatrixMarket,
+            Some("npy") if !is_packed => Self::Npy,
+            Some("npz") if !is_packed => Self::Npz,
+            Some("mat") if !is_packed => Self::Mat,
+            _ => {
+                return Err(Error::UnknownFormat {
+                    path: path.into(),
+                    known: KNOWN,
+                });
+            }
+        };
+        Ok((format, is_packed))
+    }
+}
+
+/// Whether a file may hold several matrices with names.
+pub(super) fn has_names(path: &str) -> bool {
+    let path = path.to_ascii_lowercase();
+    path.ends_with(".mat") || path.ends_with(".npz")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ndarray::array;
+
+    #[test]
+    fn endings_tell_the_format() {
+        let of = |name: &str| Format::of(Path::new(name)).ok();
+        let comma = Format::Separated(Separator::Comma);
+        assert_eq!(of("data/a.csv"), Some((comma, false)));
+        assert_eq!(of("A.CSV.GZ"), Some((comma, true)));
+        assert_eq!(of("a.b.mtx.gz"), Some((Format::MatrixMarket, true)));
+        let blanks = Format::Separated(Separator::Whitespace);
+        assert_eq!(of("a.txt"), Some((blanks, false)));
+        assert_eq!(of("a.npz"), Some((Format::Npz, false)));
+        for unknown in [
+            "a", "a.gz", "a.npy.gz", "a.mat.gz", "a.xls", "csv", ".csv", "mtx/",
+        ] {
+            assert_eq!(of(unknown), None, "{unknown}");
+        }
+    }
+
+    #[test]
+    fn contents_have_a_shape() {
+        let dense = Contents::from(Matrix::from(array![[1.0, 2.0]]));
+        assert!(matches!(dense, Contents::Table(_)));
+        assert_eq!(dense.shape(), [1, 2]);
+        let sparse = SparseMatrix::from_triplets([4, 3], vec![(1, 1, 5.0)]).unwrap();
+        assert_eq!(Contents::from(Matrix::from(sparse)).shape(), [4, 3]);
+    }
+}

@@ -1,0 +1,96 @@
+//! Sparse matrices of a .mat file, column by column.
+//!
+//! Behind the head come three parts instead of one: the row of each entry, where each column
+//! begins, and the values. Rows and values may be more than there are entries: MATLAB keeps
+//! room for those to come.
+
+use std::io::Read;
+use std::path::Path;
+
+use super::{CHUNK, Head, Parts, Reason, each_number, width};
+use crate::data::compressed::{Along, Compressed};
+use crate::data::memory::{Room, check_lines};
+use crate::error::{Error, Result};
+use crate::sparse::SparseMatrix;
+
+/// Types of stored numbers that are not whole: single and double.
+const REAL: [u32; 2] = [7, 9];
+
+impl Head<'_> {
+    /// Its entries.
+    pub(super) fn sparse(&self, path: &Path, room: &mut Room) -> Result<SparseMatrix> {
+        let name = &self.name;
+        let wrong = |reason: Reason| Error::Mat {
+            path: path.into(),
+            reason: format!("the sparse matrix {name}: {reason}"),
+        };
+        let (rows, columns) = self.shape;
+        check_lines(path, rows, columns)?;
+        let mut parts = self.element.parts().map_err(wrong)?;
+        let parts = parts.as_mut().expect("it was a matrix before");
+        parts.head(self.element).map_err(wrong)?;
+        let mut places = parts.indices("rows", room, &wrong)?;
+        let starts = parts.indices("starts of its columns", room, &wrong)?;
+        let (_, mut values) = parts.numbers(room, &wrong)?;
+        parts.finish().map_err(wrong)?;
+        // Where the last column ends, the entries do. (A number that is no length cuts nothing.)
+        if let Some(entries) = starts.last() {
+            places.truncate(*entries as usize);
+            values.truncate(*entries as usize);
+        }
+        let parts = Compressed {
+            along: Along::Columns,
+            shape: [rows, columns],
+            starts,
+            places,
+            values,
+        };
+        parts.matrix(&wrong)
+    }
+}
+
+impl<R: Read> Parts<R> {
+    /// The next part, of whole numbers.
+    fn indices(
+        &mut self,
+        what: &str,
+        room: &mut Room,
+        wrong: &impl Fn(Reason) -> Error,
+    ) -> Result<Vec<f64>> {
+        let (kind, numbers) = self.numbers(room, wrong)?;
+        if REAL.contains(&kind) {
+            return Err(wrong(format!("the {what} are not stored as integers")));
+        }
+        Ok(numbers)
+    }
+
+    /// The type and the numbers of the next part: as many as there are, whatever it says.
+    fn numbers(
+        &mut self,
+        room: &mut Room,
+        wrong: &impl Fn(Reason) -> Error,
+    ) -> Result<(u32, Vec<f64>)> {
+        let tag = self.next().map_err(wrong)?;
+        let width = width(tag.kind)
+            .ok_or_else(|| wrong("a part of it is stored in an unknown way".into()))?;
+        if tag.length > self.left || !tag.length.is_multiple_of(width) {
+            return Err(wrong("it is torn: a part of it breaks off".into()));
+        }
+        room.take(tag.length / width * size_of::<f64>())?;
+        let mut numbers = Vec::new();
+        let mut chunk = vec![0; CHUNK.min(tag.length)];
+        let mut left = tag.length;
+        while left > 0 {
+            let bytes = &mut chunk[..CHUNK.min(left)];
+            self.fill(bytes).map_err(wrong)?;
+            left -= bytes.len();
+            each_number(tag.kind, bytes, self.little_endian, |number| {
+                numbers.push(number);
+            });
+        }
+        // (The last part of a matrix is not always padded.)
+        let padding = tag.padding.min(self.left);
+        self.fill(&mut [0; 8][..padding]).map_err(wrong)?;
+        Ok((tag.kind, numbers))
+    }
+}

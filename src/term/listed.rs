@@ -1,0 +1,479 @@
+//! A divergence over entries that are listed one by one, and over all others at once.
+//!
+//! Every listed entry has its x and its weight v; all others have x = 0 and one weight ω.
+//! What these add, ω ∇⁺(0, y) and ω d(0, y), has a closed form over *all* entries under KL
+//! (sums of the factors) and Frobenius (Gram matrices): see `background`. So it is added for
+//! all, and for each listed entry taken off again:
+//!
+//! $$ P_i = \omega \sum_j \nabla^+(0, y_{ij}) h_j + \sum_{j \in L_i} \left( v_{ij} \nabla^+(x_{ij}, y_{ij}) - \omega \nabla^+(0, y_{ij}) \right) h_j $$
+//!
+//! and likewise N (∇⁻ is 0 at x = 0), the errors, and all derivatives: O(|L| r + (n + m) r²).
+//! With ω = 0 the others do not count, and any divergence will do: so it is for held-out
+//! entries, and where what is not stored is missing.
+
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use pulp::Arch;
+use rayon::prelude::*;
+
+use super::background::Background;
+use super::pass::What;
+use super::strip::{Strips, Taken};
+use super::{At, Bars, Moves, Needs, PartsOf};
+use crate::divergence::Fused;
+use crate::engine::{Entry, Frobenius, General, ItakuraSaito, KullbackLeibler, PlugIn, lanes_here};
+use crate::factors::Side;
+use crate::problem::Weights;
+use crate::sparse::{Matrix, SparseMatrix};
+
+/// Entries in a task: enough to be worth a thread's while.
+const TASK: usize = 1 << 12;
+/// D_i below this share of what it is a difference of is computed entry by entry: the
+/// difference would lose more than five of its digits.
+const CANCELS: f64 = 1e-5;
+
+/// The entries of one side, line by line.
+#[derive(Debug, Clone)]
+pub(super) struct Lines {
+    x: SparseMatrix,
+    /// Row by row; all are 1 without it.
+    weights: Option<Arc<Vec<f64>>>,
+}
+
+impl Lines {
+    /// Places, values and weights of a line.
+    pub(super) fn of(&self, line: usize) -> (&[u32], &[f64], Option<&[f64]>) {
+        let (places, values) = self.x.row(line);
+        let range = self.x.starts()[line]..self.x.starts()[line + 1];
+        let weights = self.weights.as_ref().map(|weights| &weights[range]);
+        (places, values, weights)
+    }
+
+    /// Whether they have weights of their own.
+    pub(super) fn is_weighted(&self) -> bool {
+        self.weights.is_some()
+    }
+
+    /// How many there are.
+    pub(super) fn count(&self) -> usize {
+        self.x.shape()[0]
+    }
+
+    /// The same by the other side.
+    fn turned(&self) -> Self {
+        let turned = |weights: &Arc<Vec<f64>>| {
+            let weights = self.x.with_values(weights.to_vec()).transposed();
+            Arc::new(weights.values().to_vec())
+        };
+        Self {
+            x: self.x.transposed(),
+            weights: self.weights.as_ref().map(turned),
+        }
+    }
+}
+
+/// The entries of a matrix by both sides, with the weight of those that are not listed.
+#[derive(Debug, Clone)]
+pub(super) struct Entries {
+    pub(super) sides: [Lines; 2],
+    pub(super) elsewhere: f64,
+}
+
+impl Entries {
+    /// Those of a matrix that have a weight, and those that differ from all others.
+    pub(super) fn new(matrix: &Matrix, weights: Option<&Weights>) -> Self {
+        let (x, weights, elsewhere) = match (matrix, weights) {
+            (Matrix::Sparse(x), None) => (x.clone(), None, 1.0),
+            (Matrix::Sparse(x), Some(Weights::Listed { at, elsewhere })) => {
+                let (x, weights) = united(x, at, *elsewhere);
+                (x, Some(weights), *elsewhere)
+            }
+            (_, Some(weights)) => {
+                let [rows, columns] = matrix.dim().into();
+                let mut of_rows = vec![Vec::new(); rows];
+                for (row, column) in weights.places(|weight| weight > 0.0) {
+                    of_rows[row].push((column as u32, matrix.entry(row, column)));
+                }
+                let x = SparseMatrix::from_rows(columns, of_rows);
+                let given = x.map_entries(|index, _| weights[index]);
+                (x, Some(given.values().to_vec()), 0.0)
+            }
+            (Matrix::Dense(_), None) => unreachable!("a dense matrix is not listed"),
+        };
+        let weights = weights.filter(|weights| weights.iter().any(|weight| *weight != 1.0));
+        let rows = Lines {
+            x,
+            weights: weights.map(Arc::new),
+        };
+        let columns = rows.turned();
+        Self {
+            sides: [rows, columns],
+            elsewhere,
+        }
+    }
+
+    pub(super) fn side(&self, side: Side) -> &Lines {
+        match side {
+            Side::W => &self.sides[0],
+            Side::H => &self.sides[1],
+        }
+    }
+}
+
+/// x and weight of what is stored or listed, without what is like all others or not at all.
+fn united(x: &SparseMatrix, at: &SparseMatrix, elsewhere: f64) -> (SparseMatrix, Vec<f64>) {
+    let [rows, columns] = x.shape();
+    let mut weights = Vec::with_capacity(x.stored());
+    let of_rows = (0..rows).map(|row| {
+        let ((of_x, values), (of_weights, listed)) = (x.row(row), at.row(row));
+        let mut entries = Vec::with_capacity(of_x.len());
+        let (mut i, mut j) = (0, 0);
+        while i < of_x.len() || j < of_weights.len() {
+            let next = |columns: &[u32], at: usize| columns.get(at).copied().unwrap_or(u32::MAX);
+            let column = next(of_x, i).min(next(of_weights, j));
+            let (mut value, mut weight) = (0.0, elsewhere);
+            if i < of_x.len() && of_x[i] == column {
+                value = values[i];
+                i += 1;
+            }
+            if j < of_weights.len() && of_weights[j] == column {
+                weight = listed[j];
+                j += 1;
+            }
+            let is_like_others = weight == elsewhere && (value == 0.0 || weight == 0.0);
+            if !is_like_others {
+                entries.push((column, value));
+                weights.push(weight);
+            }
+        }
+        entries
+    });
+    // (Made before the weights are read.)
+    let x = SparseMatrix::from_rows(columns, of_rows);
+    (x, weights)
+}
+
+/// A divergence over listed entries and all others.
+#[derive(Debug)]
+pub(super) struct Listed {
+    entries: Entries,
+    divergence: Fused,
+    floor: f64,
+    background: Background,
+    room: Room,
+}
+
+impl Listed {
+    /// Over some entries; `None` where the others count and have no closed form.
+    pub(super) fn new(entries: Entries, divergence: Fused, floor: f64) -> Option<Self> {
+        let taken = if entries.elsewhere == 0.0 {
+            Taken::Nothing
+        } else {
+            match &divergence {
+                // (Squares of differences do not see a shift.)
+                Fused::Beta { beta, .. } if *beta == 2.0 => Taken::Y,
+                Fused::Beta { beta, shift } if *beta == 1.0 && *shift == 0.0 => Taken::One,
+                _ => return None,
+            }
+        };
+        let background = Background::new(taken, entries.elsewhere);
+        Some(Self {
+            entries,
+            divergence,
+            floor,
+            background,
+            room: Room::default(),
+        })
+    }
+
+    /// Whether ∇⁺ of some listed entry differs from that of others.
+    fn positive_differs(&self) -> bool {
+        let weighted = self.entries.sides[0].is_weighted();
+        self.background.taken == Taken::Nothing || weighted || self.entries.elsewhere != 1.0
+    }
+
+    pub(super) fn parts(&self, side: Side, at: At<'_>, room: PartsOf) -> PartsOf {
+        let mut parts = room.resized(at.factor.len());
+        let job = Job::new(at.factor, at.other, at.rank);
+        let PartsOf { negative, positive } = &mut parts;
+        self.walk(What::Parts, side, &job, negative, positive);
+        self.background.add_parts(at, positive);
+        parts
+    }
+
+    pub(super) fn denominators(&self, side: Side, at: At<'_>) -> Vec<f64> {
+        if self.positive_differs() {
+            return self.parts(side, at, PartsOf::default()).positive;
+        }
+        let mut positive = vec![0.0; at.factor.len()];
+        self.background.add_parts(at, &mut positive);
+        positive
+    }
+
+    pub(super) fn parts_tangent(&self, side: Side, at: At<'_>, moves: Moves<'_>) -> PartsOf {
+        let mut dot = PartsOf {
+            negative: vec![0.0; at.factor.len()],
+            positive: vec![0.0; at.factor.len()],
+        };
+        let job = Job {
+            own_bars: [moves.factor, &[]],
+            other_bars: [moves.other.unwrap_or(&[]), &[]],
+            ..Job::new(at.factor, at.other, at.rank)
+        };
+        let PartsOf { negative, positive } = &mut dot;
+        self.walk(What::PartsTangent, side, &job, negative, positive);
+        self.background.add_parts_tangent(at, moves, positive);
+        dot
+    }
+
+    pub(super) fn parts_cotangent(
+        &self,
+        side: Side,
+        at: At<'_>,
+        of: &PartsOf,
+        needs: Needs,
+    ) -> Bars {
+        let bars = [of.negative.as_slice(), of.positive.as_slice()];
+        let factor = || {
+            let mut out = vec![0.0; at.factor.len()];
+            let job = Job {
+                own_bars: bars,
+                ..Job::new(at.factor, at.other, at.rank)
+            };
+            self.walk(What::PartsOfFactor, side, &job, &mut out, &mut []);
+            self.background.add_parts_of_factor(at, of, &mut out);
+            out
+        };
+        let other = || {
+            let mut out = vec![0.0; at.other.len()];
+            let job = Job {
+                other_bars: bars,
+                ..Job::new(at.other, at.factor, at.rank)
+            };
+            self.walk(What::PartsOfOther, side.other(), &job, &mut out, &mut []);
+            self.background.add_parts_of_other(at, of, &mut out);
+            out
+        };
+        Bars {
+            factor: needs.factor.then(factor),
+            other: needs.other.then(other),
+        }
+    }
+
+    /// The errors of one side's lines.
+    pub(super) fn errors(&self, side: Side, at: At<'_>) -> Vec<f64> {
+        let lines = self.entries.side(side);
+        let mut errors = vec![0.0; lines.count()];
+        let job = Job::new(at.factor, at.other, at.rank);
+        self.walk(What::Errors, side, &job, &mut errors, &mut []);
+        let Some(all) = self.background.errors(at) else {
+            return errors;
+        };
+        let columns = at.other.len() / at.rank;
+        let rows = errors.par_iter_mut().zip(&all).enumerate();
+        rows.for_each(|(line, (error, all))| {
+            let sum = *error + all;
+            *error = if sum < CANCELS * all {
+                self.exact_error(lines, line, columns, at)
+            } else {
+                sum
+            };
+        });
+        errors
+    }
+
+    /// The error of a line, entry by entry.
+    fn exact_error(&self, lines: &Lines, line: usize, columns: usize, at: At<'_>) -> f64 {
+        let (places, values, weights) = lines.of(line);
+        let own = &at.factor[line * at.rank..(line + 1) * at.rank];
+        let (mut next, mut error) = (0, 0.0);
+        for (place, there) in at.other.chunks_exact(at.rank).take(columns).enumerate() {
+            let product: f64 = own.iter().zip(there).map(|(a, b)| a * b).sum();
+            let (mut x, mut weight) = (0.0, self.entries.elsewhere);
+            if next < places.len() && places[next] as usize == place {
+                (x, weight) = (values[next], weights.map_or(1.0, |weights| weights[next]));
+                next += 1;
+            }
+            if weight > 0.0 {
+                error += weight * self.background.value(x, product.max(self.floor));
+            }
+        }
+        error
+    }
+
+    /// The cotangents of the factors, given those of W's rows' errors.
+    pub(super) fn errors_cotangent(&self, at: At<'_>, of: &[f64], needs: Needs) -> Bars {
+        let factor = || {
+            let mut out = vec![0.0; at.factor.len()];
+            let job = Job {
+                error_bars: of,
+                ..Job::new(at.factor, at.other, at.rank)
+            };
+            self.walk(What::ErrorsOfFactor, Side::W, &job, &mut out, &mut []);
+            self.background.add_errors_of_factor(at, of, &mut out);
+            out
+        };
+        let other = || {
+            let mut out = vec![0.0; at.other.len()];
+            let job = Job {
+                error_bars: of,
+                ..Job::new(at.other, at.factor, at.rank)
+            };
+            self.walk(What::ErrorsOfOther, Side::H, &job, &mut out, &mut []);
+            self.background.add_errors_of_other(at, of, &mut out);
+            out
+        };
+        Bars {
+            factor: needs.factor.then(factor),
+            other: needs.other.then(other),
+        }
+    }
+
+    /// A pass over all lines of a side.
+    fn walk(&self, what: What, side: Side, job: &Job<'_>, out: &mut [f64], second: &mut [f64]) {
+        match &self.divergence {
+            Fused::PerEntry(functions) => {
+                self.walk_by(
+                    PlugIn(functions.as_ref()),
+                    0.0,
+                    what,
+                    side,
+                    job,
+                    out,
+                    second,
+                );
+            }
+            Fused::Beta { beta, shift } => match *beta {
+                2.0 => self.walk_by(Frobenius, *shift, what, side, job, out, second),
+                1.0 => self.walk_by(KullbackLeibler, *shift, what, side, job, out, second),
+                0.0 => self.walk_by(ItakuraSaito, *shift, what, side, job, out, second),
+                beta => self.walk_by(General::new(beta), *shift, what, side, job, out, second),
+            },
+        }
+    }
+
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "those of a pass, with its divergence"
+    )]
+    fn walk_by<D: Entry>(
+        &self,
+        divergence: D,
+        shift: f64,
+        what: What,
+        side: Side,
+        job: &Job<'_>,
+        mut out: &mut [f64],
+        mut second: &mut [f64],
+    ) {
+        let lines = self.entries.side(side);
+        let rank = job.rank;
+        let width = rank.next_multiple_of(lanes_here::<f64>());
+        let pad = |values: &[f64], to: usize| padded(values, rank, width, self.room.take(to));
+        let other = pad(job.other, 0);
+        let other_bars = [pad(job.other_bars[0], 1), pad(job.other_bars[1], 2)];
+        let positive = self.positive_differs();
+        let each = if what == What::Errors { 1 } else { rank };
+        // Tasks of whole lines with about as many entries each.
+        let starts = lines.x.starts();
+        let mut tasks = Vec::new();
+        let mut first = 0;
+        while first < lines.count() {
+            let end = starts[first] + TASK;
+            let next = starts.partition_point(|start| *start <= end) - 1;
+            let next = next.clamp(first + 1, lines.count().min(first + TASK));
+            let (of_task, rest) = out.split_at_mut((next - first) * each);
+            out = rest;
+            let of_second = if second.is_empty() {
+                &mut [][..]
+            } else {
+                let (of_second, rest) = second.split_at_mut((next - first) * each);
+                second = rest;
+                of_second
+            };
+            tasks.push((first, of_task, of_second));
+            first = next;
+        }
+        let run = |(first, out, second): (usize, &mut [f64], &mut [f64])| {
+            Arch::new().dispatch(Strips {
+                what,
+                divergence,
+                lines,
+                elsewhere: self.entries.elsewhere,
+                taken: self.background.taken,
+                positive,
+                first,
+                floor: self.floor,
+                shift,
+                width,
+                rank,
+                own: job.own,
+                other: &other,
+                own_bars: job.own_bars,
+                other_bars: other_bars.each_ref().map(Vec::as_slice),
+                error_bars: job.error_bars,
+                out,
+                second,
+            });
+        };
+        if tasks.len() == 1 {
+            tasks.into_iter().for_each(run);
+        } else {
+            tasks.into_par_iter().for_each(run);
+        }
+        let [first, second] = other_bars;
+        self.room.give_back([other, first, second]);
+    }
+}
+
+/// Memory for padded factors, kept from one pass to the next: fresh memory would have to be
+/// cleared by the system first.
+#[derive(Debug, Default)]
+struct Room(Mutex<[Vec<f64>; 3]>);
+
+impl Room {
+    fn take(&self, slot: usize) -> Vec<f64> {
+        std::mem::take(&mut self.0.lock()[slot])
+    }
+
+    fn give_back(&self, used: [Vec<f64>; 3]) {
+        *self.0.lock() = used;
+    }
+}
+
+/// The same rows with zeros behind each, in memory that was used before.
+fn padded(values: &[f64], rank: usize, width: usize, mut padded: Vec<f64>) -> Vec<f64> {
+    padded.resize(values.len() / rank * width, 0.0);
+    let rows = padded.par_chunks_exact_mut(width).with_min_len(TASK);
+    rows.zip(values.par_chunks_exact(rank))
+        .for_each(|(to, from)| {
+            to[..rank].copy_from_slice(from);
+            to[rank..].fill(0.0);
+        });
+    padded
+}
+
+/// What a pass reads beside the entries.
+#[derive(Clone, Copy)]
+struct Job<'a> {
+    own: &'a [f64],
+    other: &'a [f64],
+    own_bars: [&'a [f64]; 2],
+    other_bars: [&'a [f64]; 2],
+    error_bars: &'a [f64],
+    rank: usize,
+}
+
+impl<'a> Job<'a> {
+    fn new(own: &'a [f64], other: &'a [f64], rank: usize) -> Self {
+        Self {
+            own,
+            other,
+            own_bars: [&[]; 2],
+            other_bars: [&[]; 2],
+            error_bars: &[],
+            rank,
+        }
+    }
+}

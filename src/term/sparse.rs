@@ -1,0 +1,139 @@
+//! The data term of a sparse X.
+//!
+//! | entries that are not stored | divergence | time of an update |
+//! |---|---|---|
+//! | missing | any | O(stored · r) |
+//! | zeros | KL, Frobenius | O(stored · r + (n + m) r²) |
+//! | zeros | any other | O(n m r), a few rows at a time |
+//!
+//! Held-out entries and the second part of thinned counts are sparse matrices of their own,
+//! with a divergence that may be another one. Numbers are 64 bits wide whatever the run's
+//! precision is: most of the time goes into fetching lines of the factors.
+
+use super::dense::Asked;
+use super::listed::{Entries as ListedEntries, Listed};
+use super::streamed::Streamed;
+use super::{At, Bars, DataTerm, Moves, Needs, PartsOf};
+use crate::criterion::Entries;
+use crate::divergence::Fused;
+use crate::factors::Side;
+use crate::problem::{Problem, Weights};
+use crate::sparse::Matrix;
+
+#[derive(Debug)]
+pub(super) struct Sparse {
+    shape: [usize; 2],
+    training: Sum,
+    /// E, where it is not D.
+    outer: Option<Sum>,
+}
+
+/// A divergence over the entries of one matrix.
+#[derive(Debug)]
+enum Sum {
+    Listed(Listed),
+    Streamed(Streamed),
+}
+
+impl Sum {
+    fn new(matrix: &Matrix, weights: Option<&Weights>, divergence: &Fused, floor: f64) -> Self {
+        let entries = ListedEntries::new(matrix, weights);
+        match Listed::new(entries.clone(), divergence.clone(), floor) {
+            Some(listed) => Self::Listed(listed),
+            None => Self::Streamed(Streamed::new(entries, divergence.clone(), floor)),
+        }
+    }
+
+    fn errors(&self, side: Side, at: At<'_>) -> Vec<f64> {
+        match self {
+            Self::Listed(sum) => sum.errors(side, at),
+            Self::Streamed(sum) => sum.errors(side, at),
+        }
+    }
+
+    fn errors_cotangent(&self, at: At<'_>, of: &[f64], needs: Needs) -> Bars {
+        match self {
+            Self::Listed(sum) => sum.errors_cotangent(at, of, needs),
+            Self::Streamed(sum) => sum.errors_cotangent(at, of, needs),
+        }
+    }
+}
+
+impl Sparse {
+    pub(super) fn new(problem: &Problem, asked: Asked) -> Self {
+        let Asked {
+            divergence,
+            outer,
+            over,
+            floor,
+        } = asked;
+        let held_out = over == Entries::HeldOut;
+        let outer = (held_out || outer.is_some()).then(|| {
+            let divergence = outer.as_ref().unwrap_or(&divergence);
+            let (matrix, weights) = if held_out {
+                let matrix = problem.second().unwrap_or(problem.x());
+                (matrix, problem.held_out_weights())
+            } else {
+                (problem.x(), problem.mask())
+            };
+            Sum::new(matrix, weights, divergence, floor)
+        });
+        Self {
+            shape: problem.shape(),
+            training: Sum::new(problem.x(), problem.mask(), &divergence, floor),
+            outer,
+        }
+    }
+}
+
+impl DataTerm for Sparse {
+    fn shape(&self, side: Side) -> [usize; 2] {
+        let [n, m] = self.shape;
+        match side {
+            Side::W => [n, m],
+            Side::H => [m, n],
+        }
+    }
+
+    fn parts(&self, side: Side, at: At<'_>, room: PartsOf) -> PartsOf {
+        match &self.training {
+            Sum::Listed(sum) => sum.parts(side, at, room),
+            Sum::Streamed(sum) => sum.parts(side, at, room),
+        }
+    }
+
+    fn denominators(&self, side: Side, at: At<'_>) -> Vec<f64> {
+        match &self.training {
+            Sum::Listed(sum) => sum.denominators(side, at),
+            Sum::Streamed(sum) => sum.parts(side, at, PartsOf::default()).positive,
+        }
+    }
+
+    fn parts_tangent(&self, side: Side, at: At<'_>, moves: Moves<'_>) -> PartsOf {
+        match &self.training {
+            Sum::Listed(sum) => sum.parts_tangent(side, at, moves),
+            Sum::Streamed(sum) => sum.parts_tangent(side, at, moves),
+        }
+    }
+
+    fn parts_cotangent(&self, side: Side, at: At<'_>, of: &PartsOf, needs: Needs) -> Bars {
+        match &self.training {
+            Sum::Listed(sum) => sum.parts_cotangent(side, at, of, needs),
+            Sum::Streamed(sum) => sum.parts_cotangent(side, at, of, needs),
+        }
+    }
+
+    fn divergences(&self, side: Side, at: At<'_>) -> Vec<f64> {
+        self.training.errors(side, at)
+    }
+
+    fn outer_errors(&self, at: At<'_>) -> Vec<f64> {
+        let sum = self.outer.as_ref().unwrap_or(&self.training);
+        sum.errors(Side::W, at)
+    }
+
+    fn outer_cotangent(&self, at: At<'_>, of: &[f64], needs: Needs) -> Bars {
+        let sum = self.outer.as_ref().unwrap_or(&self.training);
+        sum.errors_cotangent(at, of, needs)
+    }
+}

@@ -1,0 +1,432 @@
+//! Passes over entries that are listed line by line, a strip of them at a time.
+//!
+//! A strip is read twice: for the products of its entries (y, and those with cotangents), and
+//! for the sums over its entries. In between stands the divergence, entry by entry.
+
+use pulp::{Simd, WithSimd};
+
+use super::listed::Lines;
+use super::pass::What;
+use crate::engine::{Entry, Lanes, Real};
+
+/// Entries in a strip: whole vectors of any processor, and few enough to stay in the cache.
+const STRIP: usize = 64;
+/// Vectors whose sums are made together.
+const TOGETHER: usize = 4;
+
+/// What entries that are not listed add to every line, as a function of y at x = 0, is
+/// computed for all entries at once; for those that are listed it is taken off again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Taken {
+    /// They add nothing.
+    Nothing,
+    /// ∇⁺ = 1 and d = y.
+    One,
+    /// ∇⁺ = y and d = y²/2.
+    Y,
+}
+
+/// One pass over consecutive lines.
+pub(super) struct Strips<'a, D> {
+    pub(super) what: What,
+    pub(super) divergence: D,
+    pub(super) lines: &'a Lines,
+    /// The weight of an entry that is not listed, and what it adds.
+    pub(super) elsewhere: f64,
+    pub(super) taken: Taken,
+    /// Whether ∇⁺ of a listed entry differs from that of an entry that is not.
+    pub(super) positive: bool,
+    /// The first line.
+    pub(super) first: usize,
+    pub(super) floor: f64,
+    pub(super) shift: f64,
+    pub(super) rank: usize,
+    /// r numbers for each line.
+    pub(super) own: &'a [f64],
+    /// Cotangents that belong to the lines, or how the lines move; r numbers each.
+    pub(super) own_bars: [&'a [f64]; 2],
+    /// Numbers for each place: r, and zeros up to whole vectors.
+    pub(super) width: usize,
+    pub(super) other: &'a [f64],
+    /// Like the lines' of the places; empty where they do not move.
+    pub(super) other_bars: [&'a [f64]; 2],
+    /// Cotangents of the errors of lines or places, one number each.
+    pub(super) error_bars: &'a [f64],
+    /// r numbers for each of the lines, or one.
+    pub(super) out: &'a mut [f64],
+    /// P, where it is asked for.
+    pub(super) second: &'a mut [f64],
+}
+
+/// The entries of a strip.
+struct Strip {
+    /// x, with the weights and the shift.
+    x: [f64; STRIP],
+    weights: [f64; STRIP],
+    y: [f64; STRIP],
+    /// Products with cotangents, then the coefficient of the other factor's line.
+    t: [f64; STRIP],
+    u: [f64; STRIP],
+    /// Weighted ∇⁻ and ∇⁺.
+    negative: [f64; STRIP],
+    positive: [f64; STRIP],
+}
+
+impl<D: Entry> WithSimd for Strips<'_, D> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) {
+        let (rank, width) = (self.rank, self.width);
+        let mut strip = Strip {
+            x: [1.0; STRIP],
+            weights: [0.0; STRIP],
+            y: [1.0; STRIP],
+            t: [0.0; STRIP],
+            u: [0.0; STRIP],
+            negative: [0.0; STRIP],
+            positive: [0.0; STRIP],
+        };
+        let each = if self.what == What::Errors { 1 } else { rank };
+        let lines = self.out.len() / each;
+        let (mut first, mut second) = (vec![0.0; width], vec![0.0; width]);
+        // A line with zeros behind it, to whole vectors.
+        let mut own = vec![0.0; width];
+        let mut bars = [vec![0.0; width], vec![0.0; width]];
+        // (Empty where there are none.)
+        let moves = !self.other_bars[0].is_empty();
+        for index in 0..lines {
+            let line = self.first + index;
+            own[..rank].copy_from_slice(&self.own[line * rank..(line + 1) * rank]);
+            for (to, from) in bars.iter_mut().zip(self.own_bars) {
+                if !from.is_empty() {
+                    to[..rank].copy_from_slice(&from[line * rank..(line + 1) * rank]);
+                }
+            }
+            first.fill(0.0);
+            second.fill(0.0);
+            let mut error = 0.0;
+            let (places, values, weights) = self.lines.of(line);
+            let mut from = 0;
+            while from < places.len() {
+                let to = places.len().min(from + STRIP);
+                let count = to - from;
+                let places = &places[from..to];
+                strip.read(&values[from..to], weights.map(|all| &all[from..to]));
+                let y_matters = D::NEGATIVE_VARIES
+                    || self.positive
+                    || !matches!(self.what, What::Parts | What::PartsTangent);
+                if y_matters {
+                    dots::<S>(simd, &own, self.other, places, &mut strip.y);
+                }
+                match self.what {
+                    What::PartsTangent => {
+                        dots::<S>(simd, &bars[0], self.other, places, &mut strip.t);
+                        if moves {
+                            dots::<S>(simd, &own, self.other_bars[0], places, &mut strip.u);
+                            for k in 0..count {
+                                strip.t[k] += strip.u[k];
+                            }
+                        }
+                    }
+                    What::PartsOfFactor => {
+                        dots::<S>(simd, &bars[0], self.other, places, &mut strip.t);
+                        if self.positive {
+                            dots::<S>(simd, &bars[1], self.other, places, &mut strip.u);
+                        }
+                    }
+                    What::PartsOfOther => {
+                        dots::<S>(simd, &own, self.other_bars[0], places, &mut strip.t);
+                        if self.positive {
+                            dots::<S>(simd, &own, self.other_bars[1], places, &mut strip.u);
+                        }
+                    }
+                    What::ErrorsOfFactor => strip.t[..count].fill(self.error_bars[line]),
+                    What::ErrorsOfOther => {
+                        for (slot, place) in strip.t.iter_mut().zip(places) {
+                            *slot = self.error_bars[*place as usize];
+                        }
+                    }
+                    What::Parts | What::Errors => {}
+                }
+                if self.what == What::Errors {
+                    error += self.errors::<S>(simd, count, &mut strip);
+                } else {
+                    self.entries::<S>(simd, count, &mut strip);
+                }
+                let strip = &strip;
+                // (Not a closure: it might not be compiled for the processor at hand.)
+                macro_rules! sum {
+                    ($to:expr, $by:expr, $of:expr) => {
+                        add::<S>(simd, $to, &$by[..count], $of, places)
+                    };
+                }
+                match self.what {
+                    What::Errors => {}
+                    What::Parts => {
+                        sum!(&mut first, strip.negative, self.other);
+                        if self.positive {
+                            sum!(&mut second, strip.positive, self.other);
+                        }
+                    }
+                    What::PartsTangent => {
+                        if D::NEGATIVE_VARIES {
+                            sum!(&mut first, strip.t, self.other);
+                        }
+                        if self.positive {
+                            sum!(&mut second, strip.u, self.other);
+                        }
+                        if moves {
+                            sum!(&mut first, strip.negative, self.other_bars[0]);
+                            if self.positive {
+                                sum!(&mut second, strip.positive, self.other_bars[0]);
+                            }
+                        }
+                    }
+                    What::PartsOfOther => {
+                        sum!(&mut first, strip.t, self.other);
+                        sum!(&mut first, strip.negative, self.other_bars[0]);
+                        if self.positive {
+                            sum!(&mut first, strip.positive, self.other_bars[1]);
+                        }
+                    }
+                    What::PartsOfFactor | What::ErrorsOfFactor | What::ErrorsOfOther => {
+                        sum!(&mut first, strip.t, self.other);
+                    }
+                }
+                from = to;
+            }
+            if self.what == What::Errors {
+                self.out[index] = error;
+                continue;
+            }
+            let place = index * rank..(index + 1) * rank;
+            self.out[place.clone()].copy_from_slice(&first[..rank]);
+            if !self.second.is_empty() {
+                self.second[place].copy_from_slice(&second[..rank]);
+            }
+        }
+    }
+}
+
+impl Strip {
+    #[inline(always)]
+    fn read(&mut self, x: &[f64], weights: Option<&[f64]>) {
+        let count = x.len();
+        self.x[..count].copy_from_slice(x);
+        match weights {
+            Some(weights) => self.weights[..count].copy_from_slice(weights),
+            None => self.weights[..count].fill(1.0),
+        }
+        // What is beyond the last entry has no weight, and ordinary values.
+        let end = count.next_multiple_of(crate::engine::MOST_LANES);
+        self.x[count..end].fill(1.0);
+        self.y[count..end].fill(1.0);
+        self.t[count..end].fill(0.0);
+        self.u[count..end].fill(0.0);
+        self.weights[count..end].fill(0.0);
+    }
+}
+
+impl<D: Entry> Strips<'_, D> {
+    /// What is summed, from x, y, and the products with cotangents.
+    #[inline(always)]
+    fn entries<S: Simd>(&self, simd: S, count: usize, strip: &mut Strip) {
+        let lanes = f64::lanes::<S>();
+        let count = count.next_multiple_of(lanes);
+        let floor = Lanes::<f64, S>::splat(simd, self.floor);
+        let shift = Lanes::<f64, S>::splat(simd, self.shift);
+        let elsewhere = Lanes::<f64, S>::splat(simd, self.elsewhere);
+        let zero = Lanes::<f64, S>::zero(simd);
+        let tiny = zero.constant(f64::PRECISION.floor());
+        let what = self.what;
+        let mut at = 0;
+        while at < count {
+            let read = |from: &[f64; STRIP]| {
+                Lanes::<f64, S>::new(simd, f64::vectors::<S>(&from[at..at + lanes])[0])
+            };
+            let raw = read(&strip.y);
+            let (x, y) = (read(&strip.x) + shift, raw.max(floor) + shift);
+            let inverse = y.recip();
+            let weight = read(&strip.weights);
+            // Where the floor binds, y does not move.
+            let still = |value: Lanes<f64, S>| raw.where_less(floor, zero, value);
+            // Exactly 0 without a weight, whatever the value.
+            let weighted = |value: Lanes<f64, S>| weight.where_less(tiny, zero, value * weight);
+            // ∇⁺ of an entry that is not listed, and how it moves.
+            let (of_others, of_others_dot) = match self.taken {
+                Taken::Nothing => (zero, zero),
+                Taken::One => (elsewhere, zero),
+                Taken::Y => (elsewhere * y, elsewhere),
+            };
+            macro_rules! parts {
+                ($along:expr) => {
+                    self.divergence.parts(x, y, inverse, $along)
+                };
+            }
+            match what {
+                What::Parts => {
+                    let parts = parts!(zero);
+                    write::<S>(&mut strip.negative, at, weighted(parts.negative));
+                    let positive = weighted(parts.positive) - of_others;
+                    write::<S>(&mut strip.positive, at, positive);
+                }
+                What::PartsTangent => {
+                    let along = still(read(&strip.t));
+                    let parts = parts!(along);
+                    write::<S>(&mut strip.t, at, weighted(parts.negative_dot));
+                    let moved = weighted(parts.positive_dot) - of_others_dot * along;
+                    write::<S>(&mut strip.u, at, moved);
+                    write::<S>(&mut strip.negative, at, weighted(parts.negative));
+                    let positive = weighted(parts.positive) - of_others;
+                    write::<S>(&mut strip.positive, at, positive);
+                }
+                What::PartsOfFactor | What::PartsOfOther => {
+                    let parts = parts!(still(read(&strip.t)));
+                    let mut slope = weighted(parts.negative_dot);
+                    if self.positive {
+                        let along = still(read(&strip.u));
+                        let moved = parts!(along).positive_dot;
+                        slope = slope + weighted(moved) - of_others_dot * along;
+                    }
+                    write::<S>(&mut strip.t, at, slope);
+                    write::<S>(&mut strip.negative, at, weighted(parts.negative));
+                    let positive = weighted(parts.positive) - of_others;
+                    write::<S>(&mut strip.positive, at, positive);
+                }
+                _ => {
+                    let parts = parts!(zero);
+                    let slope = weighted(parts.positive) - of_others - weighted(parts.negative);
+                    let slope = still(slope) * read(&strip.t);
+                    write::<S>(&mut strip.t, at, slope);
+                }
+            }
+            at += lanes;
+        }
+    }
+
+    /// The errors of a strip, beyond those of entries that are not listed.
+    #[inline(always)]
+    fn errors<S: Simd>(&self, simd: S, count: usize, strip: &mut Strip) -> f64 {
+        let lanes = f64::lanes::<S>();
+        let floor = Lanes::<f64, S>::splat(simd, self.floor);
+        let shift = Lanes::<f64, S>::splat(simd, self.shift);
+        let elsewhere = Lanes::<f64, S>::splat(simd, self.elsewhere);
+        let zero = Lanes::<f64, S>::zero(simd);
+        let tiny = zero.constant(f64::PRECISION.floor());
+        let mut at = 0;
+        while at < count {
+            let read = |from: &[f64; STRIP]| {
+                Lanes::<f64, S>::new(simd, f64::vectors::<S>(&from[at..at + lanes])[0])
+            };
+            let raw = read(&strip.y).max(floor);
+            let (x, y) = (read(&strip.x) + shift, raw + shift);
+            let weight = read(&strip.weights);
+            let [value] = self.divergence.values([x], [y], [y.recip()]);
+            let value = weight.where_less(tiny, zero, value * weight);
+            let value = match self.taken {
+                Taken::Nothing => value,
+                Taken::One => value - elsewhere * raw,
+                Taken::Y => value - elsewhere * raw * raw * zero.constant(0.5),
+            };
+            write::<S>(&mut strip.t, at, value);
+            at += lanes;
+        }
+        // (What is beyond the last entry has no weight, but something would be taken off.)
+        strip.t[..count].iter().sum()
+    }
+}
+
+#[inline(always)]
+fn write<S: Simd>(to: &mut [f64; STRIP], at: usize, value: Lanes<f64, S>) {
+    let lanes = f64::lanes::<S>();
+    f64::vectors_mut::<S>(&mut to[at..at + lanes])[0] = value.value;
+}
+
+/// The products of one line with those of some places.
+#[inline(always)]
+fn dots<S: Simd>(simd: S, own: &[f64], other: &[f64], places: &[u32], out: &mut [f64; STRIP]) {
+    match own.len() / f64::lanes::<S>() {
+        1 => dots_of::<S, 1>(simd, own, other, places, out),
+        2 => dots_of::<S, 2>(simd, own, other, places, out),
+        3 => dots_of::<S, 3>(simd, own, other, places, out),
+        4 => dots_of::<S, 4>(simd, own, other, places, out),
+        5 => dots_of::<S, 5>(simd, own, other, places, out),
+        _ => {
+            let width = own.len();
+            let own = f64::vectors::<S>(own);
+            for (slot, place) in out.iter_mut().zip(places) {
+                let there = &other[*place as usize * width..][..width];
+                let mut sum = simd.splat_f64s(0.0);
+                for (a, b) in own.iter().zip(f64::vectors::<S>(there)) {
+                    sum = simd.mul_add_f64s(*a, *b, sum);
+                }
+                *slot = simd.reduce_sum_f64s(sum);
+            }
+        }
+    }
+}
+
+/// The same for lines of K vectors, which stay in registers.
+#[inline(always)]
+fn dots_of<S: Simd, const K: usize>(
+    simd: S,
+    own: &[f64],
+    other: &[f64],
+    places: &[u32],
+    out: &mut [f64; STRIP],
+) {
+    let width = own.len();
+    let vectors = f64::vectors::<S>(own);
+    let mut own = [simd.splat_f64s(0.0); K];
+    own.copy_from_slice(&vectors[..K]);
+    for (slot, place) in out.iter_mut().zip(places) {
+        let there = &other[*place as usize * width..][..width];
+        let there = &f64::vectors::<S>(there)[..K];
+        let mut sum = simd.mul_f64s(own[0], there[0]);
+        for k in 1..K {
+            sum = simd.mul_add_f64s(own[k], there[k], sum);
+        }
+        *slot = simd.reduce_sum_f64s(sum);
+    }
+}
+
+/// Adds the lines of some places, each times its coefficient.
+#[inline(always)]
+fn add<S: Simd>(simd: S, to: &mut [f64], by: &[f64], of: &[f64], places: &[u32]) {
+    let width = to.len();
+    let to = f64::vectors_mut::<S>(to);
+    let mut from = 0;
+    while from < to.len() {
+        let count = TOGETHER.min(to.len() - from);
+        match count {
+            4 => add_some::<S, 4>(simd, &mut to[from..], from, width, by, of, places),
+            3 => add_some::<S, 3>(simd, &mut to[from..], from, width, by, of, places),
+            2 => add_some::<S, 2>(simd, &mut to[from..], from, width, by, of, places),
+            _ => add_some::<S, 1>(simd, &mut to[from..], from, width, by, of, places),
+        }
+        from += count;
+    }
+}
+
+#[inline(always)]
+fn add_some<S: Simd, const K: usize>(
+    simd: S,
+    to: &mut [S::f64s],
+    from: usize,
+    width: usize,
+    by: &[f64],
+    of: &[f64],
+    places: &[u32],
+) {
+    let mut sums: [S::f64s; K] = std::array::from_fn(|k| to[k]);
+    for (by, place) in by.iter().zip(places) {
+        let by = simd.splat_f64s(*by);
+        let there = f64::vectors::<S>(&of[*place as usize * width..][..width]);
+        let there = &there[from..from + K];
+        for k in 0..K {
+            sums[k] = simd.mul_add_f64s(by, there[k], sums[k]);
+        }
+    }
+    to[..K].copy_from_slice(&sums);
+}

@@ -1,0 +1,407 @@
+//! A sparse X is the same X: factors, errors and hypergradients against the same matrix with
+//! every entry stored, with empty rows and columns, masks, held-out entries and thinned counts.
+
+mod common;
+
+use std::sync::Arc;
+
+use altbi::criterion::{Entries, OuterError, Unseen};
+use altbi::divergence::Outer;
+use altbi::penalty::Graph;
+use altbi::problem::Weights;
+use altbi::update::Rule;
+use altbi::{
+    AltBiConfig, Beta, Bunch, BunchOver, Criterion, EngineChoice, EngineUsed, Error, HeldOut,
+    Initial, L1, Measured, Mode, Pair, PenaltyTerm, Precision, Problem, Scope, Side, Smooth,
+    SmoothedKl, Span, SparseMatrix, SquaredL2, Training, Zeros,
+};
+use burn::tensor::Tensor;
+use common::{assert_close, matrix};
+use ndarray::Array2;
+use proptest::prelude::*;
+
+const RANK: usize = 3;
+
+/// Counts at about a fifth of the places; row 2 and column 1 are empty unless all are filled.
+fn counts(n: usize, m: usize, salt: usize, filled: bool) -> SparseMatrix {
+    let mut triplets = Vec::new();
+    for i in 0..n {
+        for j in 0..m {
+            let hash = (i * 31 + j * 17 + i * j * 7 + salt * 13) % 97;
+            let diagonal = filled && (i % m == j || j % n == i);
+            let empty = !filled && (i == 2 || j == 1);
+            if (hash < 20 || diagonal) && !empty {
+                triplets.push((i as u32, j as u32, 1.0 + (hash % 5) as f64));
+            }
+        }
+    }
+    // In an order that no reader would choose.
+    triplets.reverse();
+    SparseMatrix::from_triplets([n, m], triplets).unwrap()
+}
+
+fn sparse(x: SparseMatrix, zeros: Zeros) -> Problem {
+    Problem::sparse(x, zeros, None, Precision::F64).unwrap()
+}
+
+fn rules(beta: f64, span: Span) -> [Rule; 2] {
+    let rule = |side: Side, term: PenaltyTerm| {
+        let terms = if span.covers(side) {
+            vec![term]
+        } else {
+            Vec::new()
+        };
+        Rule::new(Arc::new(Beta(beta)), terms)
+    };
+    [
+        rule(Side::W, PenaltyTerm::tuned(Smooth)),
+        rule(Side::H, PenaltyTerm::tuned(L1)),
+    ]
+}
+
+fn start(problem: &Problem) -> Pair {
+    let [n, m] = problem.shape();
+    let (w, h) = (matrix(n, RANK, 1.1) + 0.1, matrix(RANK, m, 2.3) + 0.1);
+    Pair::new(problem, &w, &h).unwrap()
+}
+
+fn weights(problem: &Problem, span: Span) -> Vec<Tensor<2>> {
+    let sides = [Side::W, Side::H].into_iter();
+    let sides = sides.filter(|side| span.covers(*side));
+    let weight = |side: Side| {
+        let values = matrix(1, RANK, if side == Side::W { 0.4 } else { 0.7 }) * 0.3;
+        problem.tensor("λ", &values, [1, RANK]).unwrap()
+    };
+    sides.map(weight).collect()
+}
+
+/// Every mode on the sparse data term against reverse mode on tensors as large as X.
+fn compare(what: &str, problem: &Problem, beta: f64, criterion: &Arc<dyn Criterion>) {
+    let dense = problem.dense();
+    for span in [Span::Both, Span::One(Side::W), Span::One(Side::H)] {
+        let [of_w, of_h] = rules(beta, span);
+        let pair = start(problem);
+        let lambda = weights(problem, span);
+        let of_sparse = Bunch::fused(
+            problem,
+            of_w.clone(),
+            of_h.clone(),
+            criterion.clone(),
+            span,
+            3,
+        )
+        .unwrap();
+        let reference = Bunch::with_rules(&dense, of_w, of_h, criterion.clone(), span, 3).unwrap();
+        let want = reference
+            .hypergradient(&pair, &lambda, Mode::Reverse)
+            .unwrap();
+        for mode in [Mode::Reverse, Mode::Adjoint, Mode::Forward] {
+            let got = of_sparse.hypergradient(&pair, &lambda, mode).unwrap();
+            let what = format!("{what} β = {beta} {span:?} {mode}");
+            assert_close(&format!("{what}: W"), &got.pair.w, &want.pair.w, 1e-10);
+            assert_close(&format!("{what}: H"), &got.pair.h, &want.pair.h, 1e-10);
+            let error = (got.outer_error - want.outer_error).abs() / want.outer_error.abs();
+            assert!(
+                error <= 1e-10,
+                "{what}: E {} {}",
+                got.outer_error,
+                want.outer_error
+            );
+            for (got, want) in got.gradients.iter().zip(&want.gradients) {
+                assert_close(&format!("{what}: dE/dλ"), got, want, 1e-10);
+            }
+        }
+    }
+}
+
+fn criterion(over: Entries, outer: Option<Outer>) -> Arc<dyn Criterion> {
+    match (over, outer) {
+        (Entries::Training, None) => Arc::new(Training),
+        (Entries::HeldOut, None) => Arc::new(HeldOut),
+        (Entries::Training, Some(outer)) => Arc::new(Measured::new(Training, outer.divergence())),
+        (Entries::HeldOut, Some(outer)) => Arc::new(Measured::new(HeldOut, outer.divergence())),
+    }
+}
+
+#[test]
+fn zeros_as_data_give_what_the_dense_matrix_gives() {
+    let training = criterion(Entries::Training, None);
+    for [n, m] in [[9, 7], [23, 41], [130, 20]] {
+        let problem = sparse(counts(n, m, 0, false), Zeros::Data);
+        // Closed forms, and what is streamed.
+        for beta in [1.0, 2.0, 1.5, 3.0, 0.5] {
+            compare(&format!("{n}×{m}"), &problem, beta, &training);
+        }
+        // Itakura-Saito cannot measure a zero, and says which one.
+        let refused = problem.check_domain(&Beta(0.0)).unwrap_err();
+        assert!(matches!(refused, Error::OutsideDomain { value, .. } if value == 0.0));
+    }
+}
+
+#[test]
+fn missing_zeros_are_left_out_under_every_divergence() {
+    let training = criterion(Entries::Training, None);
+    let problem = sparse(counts(23, 31, 1, true), Zeros::Missing);
+    assert_eq!(problem.mask().unwrap().sum(), problem.x().stored() as f64);
+    for beta in [1.0, 2.0, 0.0, 0.5, 1.5, -0.5, 3.0, 0.3] {
+        compare("missing", &problem, beta, &training);
+    }
+    // A row of which nothing is stored is known from nothing.
+    let empty = Problem::sparse(counts(9, 7, 0, false), Zeros::Missing, None, Precision::F64);
+    assert!(matches!(empty, Err(Error::UnobservedRow { row: 2 })));
+}
+
+#[test]
+fn masks_of_either_kind_weigh_what_they_say() {
+    let x = counts(19, 23, 2, true);
+    let some = Array2::from_shape_fn((19, 23), |(i, j)| [1.0, 0.0, 0.5, 1.0][(i + 2 * j) % 4]);
+    let binary = some.mapv(|weight| f64::from(u8::from(weight > 0.0)));
+    let of_stored = SparseMatrix::from_triplets(
+        [19, 23],
+        x.triplets()
+            .map(|(i, j, x)| (i as u32, j as u32, 1.0 + x % 2.0))
+            .collect(),
+    )
+    .unwrap();
+    for mask in [
+        Weights::from(some),
+        Weights::from(binary),
+        Weights::from(of_stored),
+    ] {
+        for zeros in [Zeros::Data, Zeros::Missing] {
+            let problem =
+                Problem::sparse(x.clone(), zeros, Some(mask.clone()), Precision::F64).unwrap();
+            for beta in [1.0, 2.0, 1.5] {
+                let training = criterion(Entries::Training, None);
+                compare(&format!("masked, zeros {zeros}"), &problem, beta, &training);
+            }
+        }
+    }
+    let wrong = Weights::from(Array2::ones((2, 2)));
+    let found = Problem::sparse(x, Zeros::Data, Some(wrong), Precision::F64);
+    assert!(matches!(found, Err(Error::Shape { .. })));
+}
+
+#[test]
+fn held_out_entries_and_thinned_counts_give_what_the_dense_matrix_gives() {
+    let outers = [
+        None,
+        Some(Outer::Beta(Beta::FROBENIUS)),
+        Some(Outer::SmoothedKl(SmoothedKl::HALF)),
+    ];
+    for zeros in [Zeros::Data, Zeros::Missing] {
+        let whole = sparse(counts(29, 37, 3, true), zeros);
+        for problem in [
+            whole.speckled(0.1, 4).unwrap(),
+            whole.thinned(0.2, 4).unwrap(),
+        ] {
+            for outer in outers {
+                for over in [Entries::Training, Entries::HeldOut] {
+                    for beta in [1.0, 2.0] {
+                        let what = format!("zeros {zeros}, {over:?}, {outer:?}");
+                        compare(&what, &problem, beta, &criterion(over, outer));
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn held_out_zeros_have_the_weight_of_all_zeros() {
+    // 3 % are stored: zeros in proportion would be thirty for each stored entry.
+    let (n, m) = (200, 150);
+    let triplets = (0..900).map(|k| {
+        (
+            (k * 7 % n) as u32,
+            (k * 11 % m) as u32,
+            1.0 + (k % 3) as f64,
+        )
+    });
+    let mut triplets: Vec<(u32, u32, f64)> = triplets.collect();
+    triplets.sort_by_key(|(i, j, _)| (*i, *j));
+    triplets.dedup_by_key(|(i, j, _)| (*i, *j));
+    let x = SparseMatrix::from_triplets([n, m], triplets).unwrap();
+    let stored = x.stored();
+    let whole = sparse(x.clone(), Zeros::Data);
+    let problem = whole.speckled(0.2, 1).unwrap();
+    let (mask, held_out) = (problem.mask().unwrap(), problem.held_out_weights().unwrap());
+    let held: Vec<(usize, usize)> = held_out.places(|weight| weight > 0.0).collect();
+    let of_stored = held.iter().filter(|(i, j)| x.get(*i, *j).is_some()).count();
+    assert_eq!(of_stored, (0.2 * stored as f64).round() as usize);
+    assert!(held.len() <= 5 * of_stored, "{} {of_stored}", held.len());
+    // All zeros together weigh what they did: a fifth held out, the rest fitted.
+    let zeros = (n * m - stored) as f64;
+    let of_zeros: f64 = held
+        .iter()
+        .filter(|(i, j)| x.get(*i, *j).is_none())
+        .map(|at| held_out[*at])
+        .sum();
+    assert!((of_zeros / (0.2 * zeros) - 1.0).abs() < 1e-12, "{of_zeros}");
+    let fitted = mask.sum() - (stored - of_stored) as f64;
+    assert!((fitted / (0.8 * zeros) - 1.0).abs() < 1e-12, "{fitted}");
+    // What is held out is not fitted, and the seed decides.
+    assert!(held.iter().all(|at| mask[*at] == 0.0));
+    let again = whole.speckled(0.2, 1).unwrap();
+    assert_eq!(again.held_out_weights(), problem.held_out_weights());
+    let other = whole.speckled(0.2, 2).unwrap();
+    assert_ne!(other.held_out_weights(), problem.held_out_weights());
+    // A denser matrix needs no weights: as many zeros as their share.
+    let dense = sparse(counts(29, 37, 3, true), Zeros::Data)
+        .speckled(0.1, 4)
+        .unwrap();
+    let weights = dense.held_out_weights().unwrap();
+    assert!(
+        weights
+            .places(|weight| weight > 0.0)
+            .all(|at| weights[at] == 1.0)
+    );
+}
+
+#[test]
+fn whole_runs_agree_and_are_compared_with_the_tape() {
+    let x = counts(60, 45, 5, true);
+    let problem = sparse(x, Zeros::Data);
+    let dense = problem.dense();
+    for (beta, bunch_over, scope) in [
+        (1.0, BunchOver::One, Scope::Row),
+        (2.0, BunchOver::One, Scope::Component),
+        (1.0, BunchOver::Both, Scope::Component),
+        (1.5, BunchOver::Both, Scope::Shared),
+    ] {
+        let mut config = AltBiConfig::new(RANK)
+            .with_max_iterations(12)
+            .with_tolerance(0.0);
+        config.bunch_over = bunch_over;
+        config.scope = scope;
+        let run = |problem: &Problem| {
+            let terms = [(Side::W, PenaltyTerm::tuned(SquaredL2))];
+            config.penalizing(Beta(beta), terms).run(problem).unwrap()
+        };
+        let (found, expected) = (run(&problem), run(&dense));
+        let far = |a: &Array2<f64>, b: &Array2<f64>| {
+            let largest = b.iter().fold(0.0f64, |a, b| a.max(b.abs()));
+            let apart = (a - b).iter().fold(0.0f64, |a, b| a.max(b.abs()));
+            apart / largest
+        };
+        assert!(far(&found.w, &expected.w) < 1e-9, "β = {beta}");
+        assert!(far(&found.h, &expected.h) < 1e-9, "β = {beta}");
+        assert!(far(&found.lambda, &expected.lambda) < 1e-9, "β = {beta}");
+        let apart = (found.relative_error / expected.relative_error - 1.0).abs();
+        assert!(apart < 1e-9, "β = {beta}: {apart}");
+        let apart = (found.paper_relative_error / expected.paper_relative_error - 1.0).abs();
+        assert!(apart < 1e-9, "β = {beta}: {apart}");
+        assert!(matches!(found.engine, EngineUsed::Checked(_)));
+    }
+}
+
+#[test]
+fn starts_graphs_and_the_reference_take_a_sparse_matrix() {
+    for zeros in [Zeros::Data, Zeros::Missing] {
+        let problem = sparse(counts(30, 25, 6, true), zeros);
+        let dense = problem.dense();
+        let mut config = AltBiConfig::new(RANK).with_max_iterations(3);
+        config.initial = Initial::Nndsvda;
+        let run = |problem: &Problem, engine| {
+            let mut config = config.clone();
+            config.engine = engine;
+            config.solver(Beta::KL, L1).run(problem).unwrap()
+        };
+        let found = run(&problem, EngineChoice::Fused);
+        let expected = run(&dense, EngineChoice::Fused);
+        let apart = (&found.w - &expected.w)
+            .iter()
+            .fold(0.0f64, |a, b| a.max(b.abs()));
+        assert!(apart < 1e-8, "zeros {zeros}: {apart}");
+        let by_tensors = run(&problem, EngineChoice::Autodiff);
+        let apart = (&by_tensors.w - &found.w)
+            .iter()
+            .fold(0.0f64, |a, b| a.max(b.abs()));
+        assert!(apart < 1e-8, "zeros {zeros}: {apart}");
+        for side in [Side::W, Side::H] {
+            for problem in [problem.clone(), problem.speckled(0.2, 3).unwrap()] {
+                let found = Graph::nearest(&problem, side, 2).unwrap();
+                let expected = Graph::nearest(&problem.dense(), side, 2).unwrap();
+                assert_eq!(found.vertices(), expected.vertices());
+                let edges = |graph: &Graph| graph.edges().collect::<Vec<_>>();
+                assert_eq!(edges(&found), edges(&expected), "{side:?} {zeros}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_row_that_is_fitted_all_but_perfectly_keeps_its_digits() {
+    // X = WH on all but one entry, with disjoint supports: D is what that entry makes it.
+    let (n, m) = (40, 30);
+    let mut triplets = Vec::new();
+    for i in 0..n {
+        for j in (i % 3..m).step_by(3) {
+            triplets.push((i as u32, j as u32, 1000.0));
+        }
+    }
+    triplets[0].2 += 1e-2;
+    let x = SparseMatrix::from_triplets([n, m], triplets).unwrap();
+    let problem = sparse(x, Zeros::Data);
+    let on = |k: usize, i: usize, value: f64| if i % 3 == k { value } else { 0.0 };
+    let w = Array2::from_shape_fn((n, 3), |(i, k)| on(k, i, 1000.0));
+    let h = Array2::from_shape_fn((3, m), |(k, j)| on(k, j, 1.0));
+    let pair = Pair::new(&problem, &w, &h).unwrap();
+    for (beta, expected) in [(2.0, 0.5e-4), (1.0, 1e-4 / 2000.0)] {
+        let [of_w, of_h] = rules(beta, Span::Both);
+        let bunch = Bunch::fused(&problem, of_w, of_h, Arc::new(Training), Span::Both, 1).unwrap();
+        let found = bunch.outer_error(&pair);
+        assert!((found / expected - 1.0).abs() < 1e-4, "β = {beta}: {found}");
+    }
+}
+
+#[test]
+fn results_do_not_depend_on_the_number_of_threads() {
+    let problem = sparse(counts(300, 200, 8, true), Zeros::Data)
+        .speckled(0.1, 0)
+        .unwrap();
+    let run = |threads: usize| {
+        let mut config = AltBiConfig::new(5).with_max_iterations(5);
+        config.threads = threads;
+        let mut solver = config.solver(Beta::KL, L1).with_criterion(HeldOut);
+        solver.run(&problem).unwrap()
+    };
+    let (one, four) = (run(1), run(4));
+    assert_eq!((one.w, one.h, one.lambda), (four.w, four.h, four.lambda));
+}
+
+#[test]
+fn the_data_decide_on_counts_of_a_sparse_matrix_too() {
+    let problem = sparse(counts(30, 25, 6, true), Zeros::Data);
+    let outer = OuterError::default().for_data(&problem, &Beta::KL);
+    assert_eq!(outer.unseen, Unseen::Counts(0.1));
+    let split = outer.split(&problem, 0).unwrap();
+    assert!(split.is_sparse() && split.second().unwrap().as_sparse().is_some());
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
+
+    /// Random sparse problems, empty rows and columns among them.
+    #[test]
+    fn random_problems_agree_with_the_dense_ones(
+        n in 2usize..24,
+        m in 2usize..24,
+        places in prop::collection::vec((0usize..24, 0usize..24, 1u32..9), 1..60),
+        beta in prop::sample::select(vec![1.0, 2.0, 1.5]),
+        hold_out in any::<bool>(),
+    ) {
+        let mut triplets: Vec<(u32, u32, f64)> = places
+            .into_iter()
+            .map(|(i, j, x)| ((i % n) as u32, (j % m) as u32, f64::from(x)))
+            .collect();
+        triplets.sort_by_key(|(i, j, _)| (*i, *j));
+        triplets.dedup_by_key(|(i, j, _)| (*i, *j));
+        let whole = sparse(SparseMatrix::from_triplets([n, m], triplets).unwrap(), Zeros::Data);
+        let (problem, over) = match whole.speckled(0.2, 7) {
+            Ok(problem) if hold_out => (problem, Entries::HeldOut),
+            _ => (whole, Entries::Training),
+        };
+        compare("random", &problem, beta, &criterion(over, None));
+    }
+}
