@@ -668,7 +668,9 @@ fn mutated_mtx_files() {
     let array = "%%MatrixMarket matrix array real general\n2 2\n1\n2\n3\n4\n";
     let symmetric =
         "%%MatrixMarket matrix coordinate integer symmetric\n% x\n3 3 2\n1 1 4\n3 1 5\n";
-    let general = market("real general");
+    // Comments stand a mutation.
+    let comment = "a comment that goes on ".repeat(20);
+    let general = market("real general").replace("% x", &format!("% {comment}"));
     let seeds = [array, symmetric, general.as_str()];
     fuzz("m.mtx", seeds.map(|seed| seed.as_bytes().to_vec()).to_vec());
 }

@@ -115,7 +115,7 @@ impl Pair {
         let rank = w.ncols();
         Ok(Self {
             w: problem.tensor("W", &w, [n, rank])?,
-            h: problem.tensor("H", h, [rank, m])?.transpose(),
+            h: problem.state_of_view(problem.matrix("H", h, [rank, m])?.t()),
         })
     }
 
@@ -123,7 +123,8 @@ impl Pair {
     pub(crate) fn of(problem: &Problem, factors: &Factors) -> Self {
         Self {
             w: problem.state(&factors.w),
-            h: problem.state(&factors.h).transpose(),
+            // Turned as it is copied: a tensor that is turned later is read entry by entry.
+            h: problem.state_of_view(factors.h.t()),
         }
     }
 

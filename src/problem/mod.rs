@@ -1,6 +1,7 @@
 //! The one door from host data to tensors: a checked X with its weights.
 
 mod checks;
+mod drawn_zeros;
 mod observed;
 mod sparse;
 mod speckle;
@@ -15,6 +16,7 @@ use burn::tensor::Tensor;
 use ndarray::{Array2, ArrayView2, Axis, Slice};
 use rayon::prelude::*;
 
+pub use drawn_zeros::DRAWS;
 pub use observed::Observed;
 pub use speckle::ZEROS;
 pub use to_matrix::ToMatrix;
@@ -365,14 +367,14 @@ impl Problem {
     pub fn rows(&self) -> &Observed {
         self.tensors
             .rows
-            .get_or_init(|| self.observed(|matrix| self.tensor_of_view(matrix)))
+            .get_or_init(|| self.observed(|matrix| self.state_of_view(matrix)))
     }
 
     /// The data as updates of H see it: m×n.
     pub fn columns(&self) -> &Observed {
         self.tensors
             .columns
-            .get_or_init(|| self.observed(|matrix| self.tensor_of_view(matrix.reversed_axes())))
+            .get_or_init(|| self.observed(|matrix| self.state_of_view(matrix.reversed_axes())))
     }
 
     /// Tensors of everything; a sparse matrix is made dense for it.
@@ -409,7 +411,7 @@ impl Problem {
     /// Some rows as tensors.
     pub(crate) fn part(&self, rows: Range<usize>) -> Observed {
         let of_rows = |matrix: ArrayView2<'_, f64>| {
-            self.tensor_of_view(matrix.slice_axis(Axis(0), Slice::from(rows.clone())))
+            self.state_of_view(matrix.slice_axis(Axis(0), Slice::from(rows.clone())))
         };
         if !self.is_sparse() {
             return self.observed(of_rows);
@@ -430,19 +432,23 @@ impl Problem {
             second: self.second().map(|matrix| Arc::new(select(matrix))),
             ..self.clone()
         };
-        part.observed(|matrix| self.tensor_of_view(matrix))
+        part.observed(|matrix| self.state_of_view(matrix))
     }
 
-    fn tensor_of_view(&self, matrix: ArrayView2<'_, f64>) -> Tensor<2> {
+    /// A matrix as a tensor beside X, row by row, unchecked.
+    pub(crate) fn state_of_view(&self, matrix: ArrayView2<'_, f64>) -> Tensor<2> {
         let shape = [matrix.nrows(), matrix.ncols()];
-        let values = matrix.iter().copied().collect();
+        let values = match matrix.to_slice() {
+            Some(values) => values.to_vec(),
+            None => matrix.iter().copied().collect(),
+        };
         self.device.tensor(values, shape, self.precision)
     }
 
     /// A matrix as a tensor beside X, unchecked: for states that the solver has
     /// checked itself.
     pub(crate) fn state(&self, matrix: &Array2<f64>) -> Tensor<2> {
-        self.tensor_of_view(matrix.view())
+        self.state_of_view(matrix.view())
     }
 
     /// A checked nonnegative matrix (a factor, a λ) as a tensor beside X.

@@ -10,7 +10,7 @@ use rayon::prelude::*;
 use super::checks::{first_entry, needed};
 use super::{Problem, Weights};
 use crate::error::{Error, Result};
-use crate::sparse::{Matrix, SparseMatrix};
+use crate::sparse::Matrix;
 
 /// The largest share of the counts that the updates do not see.
 const LARGEST_SHARE: f64 = 0.5;
@@ -45,6 +45,9 @@ impl Problem {
     /// needs no scaling. The updates see X' ([`x`](Self::x)), a [held-out](crate::HeldOut)
     /// outer error Z ([`second`](Self::second)); every entry is in both, so that nothing is
     /// missing. Every row and every column with a count keeps one that the updates see.
+    ///
+    /// Of a sparse X every stored entry is in the outer error, and of the zeros some that are
+    /// drawn, with weights that make them stand for all: it takes as long as what is stored.
     ///
     /// # Errors
     /// [`Error::Setting`] for a share outside (0, 0.5]; [`Error::NotCounts`] with the first
@@ -90,16 +93,14 @@ impl Problem {
             Matrix::Sparse(unseen) => Matrix::Sparse(unseen.filter(|_, _, count| count > 0.0)),
             dense => dense,
         };
-        let all = || match self.x() {
-            Matrix::Dense(_) => Weights::Binary(ndarray::Array2::from_elem((n, m), true)),
-            Matrix::Sparse(_) => Weights::Listed {
-                at: SparseMatrix::from_rows(m, (0..n).map(|_| Vec::new())),
-                elsewhere: 1.0,
-            },
+        let all = || Arc::new(Weights::Binary(ndarray::Array2::from_elem((n, m), true)));
+        let weights = match self.x() {
+            Matrix::Dense(_) => self.mask.clone().unwrap_or_else(all),
+            Matrix::Sparse(x) => Arc::new(self.with_drawn_zeros(x, seed)),
         };
         Ok(Self {
             x: Arc::new(seen),
-            held_out: Some(self.mask.clone().unwrap_or_else(|| Arc::new(all()))),
+            held_out: Some(weights),
             second: Some(Arc::new(unseen)),
             tensors: Arc::default(),
             ..self.clone()
@@ -156,6 +157,7 @@ impl Problem {
 mod tests {
     use super::*;
     use crate::numerics::Precision;
+    use crate::sparse::SparseMatrix;
     use ndarray::{Array2, array};
 
     #[test]

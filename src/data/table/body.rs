@@ -48,7 +48,8 @@ impl Body<'_> {
             });
         }
         let numbers = (columns - 1) * size_of::<f64>();
-        let first = size_of::<(u64, String)>() + record[0].len();
+        // (Whatever is allocated takes 16 bytes at least.)
+        let first = size_of::<(u64, String)>() + record[0].len().max(16);
         self.room.take(numbers + first)?;
         self.first_column.push((line(record), record[0].into()));
         self.extend(record)

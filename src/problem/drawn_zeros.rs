@@ -1,0 +1,161 @@
+//! The zeros of a sparse matrix in an outer error: a few of them stand for all.
+
+use rand::rngs::ChaCha8Rng;
+use rand::{RngExt, SeedableRng};
+
+use super::{Problem, Weights};
+use crate::sparse::SparseMatrix;
+
+/// Draws of a zero for each stored entry.
+pub const DRAWS: usize = 2;
+/// The random stream of the draws. (Another than those of starts, data and speckles.)
+const STREAM: u64 = 4;
+
+impl Problem {
+    /// Weights of an outer error over all entries of a sparse X, zeros included.
+    ///
+    /// Stored entries count once. Of the others some are drawn, and each draw weighs the
+    /// inverse of its probability, so that a sum over them has the expectation of the sum over
+    /// all zeros. Half of the draws hit every place alike; the other half go by the sums of the
+    /// rows and columns of X, which is where WH is large. Where there are hardly more zeros
+    /// than draws, all of them count.
+    ///
+    /// # Shapes
+    /// n×m.
+    pub(super) fn with_drawn_zeros(&self, x: &SparseMatrix, seed: u64) -> Weights {
+        let [n, m] = x.shape();
+        let elsewhere = match self.mask() {
+            Some(Weights::Listed { elsewhere, .. }) => *elsewhere,
+            _ => 1.0,
+        };
+        let draws = DRAWS * x.stored();
+        if elsewhere == 0.0 || x.unstored() <= draws as f64 {
+            let none = || Weights::Listed {
+                at: SparseMatrix::from_rows(m, (0..n).map(|_| Vec::new())),
+                elsewhere: 1.0,
+            };
+            return self.mask().cloned().unwrap_or_else(none);
+        }
+        let mut generator = ChaCha8Rng::seed_from_u64(seed);
+        generator.set_stream(STREAM);
+        // Sums of the lines up to each of them.
+        let (mut of_rows, mut of_columns) = (vec![0.0; n], vec![0.0; m]);
+        for (row, column, value) in x.triplets() {
+            of_rows[row] += value;
+            of_columns[column] += value;
+        }
+        let (rows, columns) = (running(&of_rows), running(&of_columns));
+        let total = rows[n - 1];
+        let places = n as f64 * m as f64;
+        let probability = |row: usize, column: usize| {
+            0.5 / places + 0.5 * (of_rows[row] / total) * (of_columns[column] / total)
+        };
+        let mut weights: Vec<(u32, u32, f64)> = Vec::with_capacity(x.stored() + draws);
+        for draw in 0..draws {
+            let (row, column) = if draw % 2 == 0 {
+                (generator.random_range(0..n), generator.random_range(0..m))
+            } else {
+                let row = hit(&rows, generator.random::<f64>() * total);
+                (row, hit(&columns, generator.random::<f64>() * total))
+            };
+            // A draw that hits a stored entry is lost; its probability is not.
+            if x.get(row, column).is_none() {
+                let weight = self.mask().map_or(1.0, |mask| mask[(row, column)]);
+                let weight = weight / (draws as f64 * probability(row, column));
+                weights.push((row as u32, column as u32, weight));
+            }
+        }
+        // The same place twice weighs twice.
+        weights.sort_unstable_by_key(|(row, column, _)| (*row, *column));
+        weights.dedup_by(|next, kept| {
+            let same = (next.0, next.1) == (kept.0, kept.1);
+            if same {
+                kept.2 += next.2;
+            }
+            same
+        });
+        weights.extend(x.triplets().map(|(row, column, _)| {
+            let weight = self.mask().map_or(1.0, |mask| mask[(row, column)]);
+            (row as u32, column as u32, weight)
+        }));
+        let at = SparseMatrix::from_triplets([n, m], weights);
+        Weights::Listed {
+            at: at.expect("each place once, inside the matrix"),
+            elsewhere: 0.0,
+        }
+    }
+}
+
+/// Sums up to and with each number.
+fn running(numbers: &[f64]) -> Vec<f64> {
+    let sums = numbers.iter().scan(0.0, |sum, number| {
+        *sum += number;
+        Some(*sum)
+    });
+    sums.collect()
+}
+
+/// The first line whose sum is beyond a number.
+fn hit(sums: &[f64], number: f64) -> usize {
+    sums.partition_point(|sum| *sum <= number)
+        .min(sums.len() - 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::numerics::Precision;
+    use crate::sparse::Zeros;
+
+    /// Counts whose rows and columns differ a lot in size.
+    fn counts() -> SparseMatrix {
+        let mut triplets = Vec::new();
+        for i in 0..300u32 {
+            for j in 0..200u32 {
+                let rare = (i * 7 + j * 13 + i * j) % 61;
+                if rare * (1 + i % 17) * (1 + j % 13) < 90 {
+                    triplets.push((i, j, f64::from(1 + (i + j) % 4)));
+                }
+            }
+        }
+        SparseMatrix::from_triplets([300, 200], triplets).unwrap()
+    }
+
+    #[test]
+    fn drawn_zeros_stand_for_all_zeros() {
+        let x = counts();
+        let problem = Problem::sparse(x.clone(), Zeros::Data, None, Precision::F64).unwrap();
+        assert!(x.unstored() > 5.0 * x.stored() as f64, "{}", x.stored());
+        // What WH might be, and what a smoothed divergence makes of it at a zero.
+        let (rows, columns) = (
+            |i: usize| 1.0 / (1 + i % 17) as f64,
+            |j: usize| 1.0 / (1 + j % 13) as f64,
+        );
+        let value = |i, j| {
+            let y: f64 = rows(i) * columns(j);
+            y - 0.5 * (1.0 + y / 0.5).ln()
+        };
+        let exact: f64 = (0..300)
+            .flat_map(|i| (0..200).map(move |j| (i, j)))
+            .filter(|(i, j)| x.get(*i, *j).is_none())
+            .map(|(i, j)| value(i, j))
+            .sum();
+        let mut mean = 0.0;
+        for seed in 0..20 {
+            let weights = problem.with_drawn_zeros(&x, seed);
+            let Weights::Listed { at, elsewhere } = &weights else {
+                panic!("{weights:?}");
+            };
+            assert_eq!(*elsewhere, 0.0);
+            let drawn = at.triplets().filter(|(i, j, _)| x.get(*i, *j).is_none());
+            let sum: f64 = drawn.map(|(i, j, weight)| weight * value(i, j)).sum();
+            assert!((sum / exact - 1.0).abs() < 0.1, "{sum} {exact}");
+            mean += sum / 20.0;
+            assert!(x.triplets().all(|(i, j, _)| weights[(i, j)] == 1.0));
+        }
+        assert!((mean / exact - 1.0).abs() < 0.015, "{mean} {exact}");
+        let again = |seed| problem.with_drawn_zeros(&x, seed);
+        assert_eq!(again(3), again(3));
+        assert_ne!(again(3), again(4));
+    }
+}
