@@ -144,13 +144,16 @@ impl RunFolder {
 }
 
 /// What altbi writes into a run folder.
-const OWN: [&str; 12] = [
+const OWN: [&str; 15] = [
     "W.npy",
     "H.npy",
     "W.csv",
+    "labels.json",
     "H.csv",
     "held_out.npy",
+    "held_out.mtx",
     "thinned.npy",
+    "thinned.mtx",
     "history.csv",
     "summary.json",
     "config.toml",
@@ -267,6 +270,7 @@ mod tests {
             "lambda_2_start.npy",
             "lambda_h_3.npy",
             "W.csv",
+            "labels.json",
         ] {
             assert!(is_own(name), "{name}");
         }

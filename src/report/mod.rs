@@ -6,8 +6,9 @@
 //! | `lambda_start.npy` | the first λ |
 //! | `lambda_h.npy`, `lambda_2.npy`, … | λ of H, of a second penalty; each with its `_start` |
 //! | `W.csv`, `H.csv` | the factors with the data's labels, on request |
-//! | `held_out.npy` | the weights of held-out entries, 0 elsewhere |
-//! | `thinned.npy` | the counts that the updates did not see, where counts were thinned |
+//! | `labels.json` | the names of the data's rows and columns, where it has some |
+//! | `held_out.npy` | the weights of held-out entries, 0 elsewhere; `.mtx` of a sparse X |
+//! | `thinned.npy` | the counts that the updates did not see, where counts were thinned; likewise |
 //! | `history.csv` | one row per iteration, the start included |
 //! | `summary.json` | the run in a dozen numbers |
 //! | `config.toml` | every setting; `altbi fit --config` repeats the run |
@@ -24,6 +25,7 @@ mod contest;
 mod experiment;
 mod figures;
 mod html;
+mod labels;
 mod page;
 mod penalties;
 mod records;
@@ -35,7 +37,8 @@ pub use contest::{ratio, write_contest};
 pub use experiment::ExperimentReport;
 pub use figures::Figure;
 pub use html::shell_quoted;
+pub use labels::Labels;
 pub use penalties::PenaltyRecord;
 pub use records::RunRecords;
-pub use run_folder::{Labels, RunFolder};
+pub use run_folder::RunFolder;
 pub use summary::{Choice, HeldOutShare, Summary};

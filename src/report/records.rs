@@ -9,6 +9,7 @@ use serde_json::Value;
 use super::PenaltyRecord;
 use super::figures::{FIGURES, Figure, figures};
 use super::html::run_page;
+use super::labels::Labels;
 use super::run_folder::RunFolder;
 use crate::data::read_matrix;
 use crate::error::{Error, Result};
@@ -34,6 +35,8 @@ pub struct RunRecords {
     pub summary: Value,
     /// The tuned penalties.
     pub penalties: Vec<PenaltyRecord>,
+    /// The names of the data's rows and columns.
+    pub labels: Labels,
     /// `config.toml`.
     pub config: toml::Table,
     /// Where it lies.
@@ -76,6 +79,7 @@ impl RunRecords {
         let groups = weights(folder, &penalties, |one| &one.lambda)?;
         let config_path = folder.join("config.toml");
         let records = Self {
+            labels: Labels::read(folder)?,
             w: matrix("W.npy")?,
             h: matrix("H.npy")?,
             lambda: column(&groups),

@@ -12,20 +12,12 @@ use tempfile::TempDir;
 use super::PenaltyRecord;
 use super::Summary;
 use super::claim::{CHECKPOINT, sweep};
+use super::labels::{self, Labels};
 use crate::data::{Lock, Reservation, Table, matrix_market, write_npy, write_whole};
 use crate::error::{Error, Result};
 use crate::factors::Side;
 use crate::solver::{Outcome, Record};
 use crate::sparse::Matrix;
-
-/// Names of the data's rows and columns.
-#[derive(Debug, Clone, Default)]
-pub struct Labels {
-    /// One per row of X and W.
-    pub rows: Option<Vec<String>>,
-    /// One per column of X and H.
-    pub columns: Option<Vec<String>>,
-}
 
 /// A folder that a run writes into. It is this run's from the first moment, and goes again
 /// where nothing was written into it, so that bad input leaves nothing behind.
@@ -106,7 +98,8 @@ impl RunFolder {
         &self,
         outcome: &Outcome,
         summary: &Summary<Settings>,
-        tables: Option<&Labels>,
+        labels: &Labels,
+        tables: bool,
         held_out: Option<(&str, &Matrix)>,
     ) -> Result<()> {
         for (name, matrix) in [("W.npy", &outcome.w), ("H.npy", &outcome.h)] {
@@ -123,7 +116,11 @@ impl RunFolder {
                 self.write(&format!("{name}.mtx"), text.as_bytes())?;
             }
         }
-        if let Some(labels) = tables {
+        if !labels.is_empty() {
+            let json = serde_json::to_string(labels).expect("names are plain data");
+            self.write(labels::FILE, json.as_bytes())?;
+        }
+        if tables {
             let components: Vec<String> = (1..=outcome.w.ncols())
                 .map(|k| format!("component {k}"))
                 .collect();
@@ -265,7 +262,7 @@ mod tests {
         folder.write_checkpoint(b"bytes").unwrap();
         assert_eq!(folder.read_checkpoint().unwrap(), b"bytes");
         folder
-            .write_results(&outcome, &summary, None, None)
+            .write_results(&outcome, &summary, &Labels::default(), false, None)
             .unwrap();
         fs::write(path.join(".altbi-half"), "x").unwrap();
         folder.finish().unwrap();
@@ -317,7 +314,8 @@ mod tests {
         assert_eq!(read_matrix(&path.join("W.npy")).unwrap(), outcome.w);
         // and goes when it is.
         new.create("", &[]).unwrap();
-        new.write_results(&outcome, &summary, None, None).unwrap();
+        new.write_results(&outcome, &summary, &Labels::default(), false, None)
+            .unwrap();
         // A folder that was there before stays.
         let late = parent.path().join("new/late");
         fs::create_dir(&late).unwrap();

@@ -307,7 +307,8 @@ impl<'a> Run<'a> {
             let written = folder.write_results(
                 outcome,
                 &summary,
-                self.tables().as_ref(),
+                &self.labels,
+                self.arguments.format == Format::Csv,
                 self.held_out()
                     .as_ref()
                     .map(|(name, matrix)| (*name, matrix)),
@@ -377,10 +378,5 @@ impl<'a> Run<'a> {
                 Some(("held_out", weights.to_stored()))
             }
         }
-    }
-
-    /// The labels for W.csv and H.csv, if those are asked for.
-    fn tables(&self) -> Option<Labels> {
-        (self.arguments.format == Format::Csv).then(|| self.labels.clone())
     }
 }
