@@ -405,3 +405,91 @@ proptest! {
         compare("random", &problem, beta, &criterion(over, None));
     }
 }
+
+/// The command, from a file to a report.
+mod command {
+    use super::common::command::{Folder, altbi, complaint, stdout};
+    use super::counts;
+    use altbi::data::matrix_market;
+    use serde_json::Value;
+
+    fn data(folder: &Folder, name: &str) -> String {
+        folder.text(name, matrix_market(&counts(40, 30, 9, true)).as_bytes())
+    }
+
+    fn summary(folder: &Folder, run: &str) -> Value {
+        let text = std::fs::read_to_string(folder.path(&format!("{run}/summary.json"))).unwrap();
+        serde_json::from_str(&text).unwrap()
+    }
+
+    #[test]
+    fn a_sparse_file_is_fitted_reported_and_repeated() {
+        let folder = Folder::new();
+        let (x, run) = (data(&folder, "x.mtx"), folder.path("run"));
+        let flags = ["--rank", "3", "--max-iter", "6", "--tol", "0"];
+        let fit = |more: &[&str]| altbi(&[&["fit", &x], &flags[..], more].concat());
+        let text = stdout(&fit(&["--out", &run, "--criterion", "thinned:0.2"]));
+        assert!(
+            text.contains("the others are zeros (--zeros data)"),
+            "{text}"
+        );
+        let found = summary(&folder, "run");
+        assert_eq!(found["sparse"]["zeros"], "data");
+        assert_eq!(found["sparse"]["stored"], counts(40, 30, 9, true).stored());
+        for name in ["thinned.mtx", "report.html", "W.npy"] {
+            assert!(folder.0.path().join("run").join(name).exists(), "{name}");
+        }
+        let again = folder.path("again");
+        let config = folder.path("run/config.toml");
+        stdout(&altbi(&["fit", "--config", &config, "--out", &again]));
+        let bytes = |run: &str| std::fs::read(folder.path(&format!("{run}/W.npy"))).unwrap();
+        assert_eq!(bytes("run"), bytes("again"));
+        let text = stdout(&fit(&["--zeros", "missing", "--divergence", "is"]));
+        assert!(text.contains("missing (--zeros missing)"), "{text}");
+    }
+
+    #[test]
+    fn the_preset_compare_gradcheck_and_bias_take_it() {
+        let folder = Folder::new();
+        let x = data(&folder, "x.mtx");
+        let text = stdout(&altbi(&["fit", &x, "--rank", "2", "--preset", "practical"]));
+        assert!(text.contains("thinned:0.1"), "{text}");
+        let text = stdout(&altbi(&[
+            "compare",
+            &x,
+            "--rank",
+            "2",
+            "--penalize",
+            "h",
+            "--runs",
+            "1",
+            "--rivals",
+            "practical,plain,path",
+        ]));
+        assert!(text.contains("practical"), "{text}");
+        stdout(&altbi(&["gradcheck", &x, "--rank", "2"]));
+        stdout(&altbi(&["bias", &x, "--rank", "2", "--warm-up", "3"]));
+    }
+
+    #[test]
+    fn what_is_wrong_with_sparse_data_is_said() {
+        let folder = Folder::new();
+        let x = data(&folder, "x.mtx");
+        let (code, text) = complaint(&altbi(&["fit", &x, "--rank", "2", "--divergence", "is"]));
+        assert_eq!(code, Some(2));
+        assert!(text.contains("column") && text.contains("is 0"), "{text}");
+        let dense = folder.npy("x.npy", &counts(40, 30, 9, true).to_dense());
+        let (code, text) = complaint(&altbi(&[
+            "fit", &dense, "--rank", "2", "--zeros", "missing",
+        ]));
+        assert_eq!(code, Some(2));
+        assert!(text.contains("--mask"), "{text}");
+        let twice = folder.text(
+            "twice.mtx",
+            b"%%MatrixMarket matrix coordinate integer general\n2 2 3\n1 1 1\n2 2 1\n1 1 2\n",
+        );
+        let (code, text) = complaint(&altbi(&["fit", &twice, "--rank", "1"]));
+        assert_eq!(code, Some(2));
+        assert!(text.contains("row 0, column 0"), "{text}");
+    }
+}

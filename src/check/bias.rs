@@ -85,7 +85,11 @@ pub fn bias(
     let pair = Pair::new(problem, &factors.w, &factors.h)?;
     let weights = [problem.tensor("λ", lambda, [n, 1])?];
     let (of_w, of_h, span) = (rule.clone(), rule.without_terms(), Span::One(Side::W));
-    let bunch = Bunch::with_rules(problem, of_w, of_h, criterion.clone(), span, 1)?;
+    let bunch = if problem.is_sparse() {
+        Bunch::fused(problem, of_w, of_h, criterion.clone(), span, 1)?
+    } else {
+        Bunch::with_rules(problem, of_w, of_h, criterion.clone(), span, 1)?
+    };
     let fused = |length| match FusedBunch::new(problem, rule, criterion.as_ref(), rank, length) {
         Ok(bunch) => Ok(Some(bunch)),
         Err(Error::EngineUnsupported { .. }) => Ok(None),

@@ -38,7 +38,8 @@ pub struct DataArguments {
     /// Whether the first column of a table names its rows
     #[arg(long, default_value = "auto", value_parser = words::<Detect>())]
     pub labels: Detect,
-    /// What separates the fields of a table: auto, comma, semicolon, or tab
+    /// What separates the fields of a table: auto, comma, semicolon, tab, or
+    /// whitespace
     #[arg(long, default_value = "auto")]
     pub separator: OrAuto<Separator>,
     /// What stands before the decimals of a number: auto, point, or comma

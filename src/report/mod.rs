@@ -41,4 +41,4 @@ pub use labels::Labels;
 pub use penalties::PenaltyRecord;
 pub use records::RunRecords;
 pub use run_folder::RunFolder;
-pub use summary::{Choice, HeldOutShare, Summary};
+pub use summary::{Choice, HeldOutShare, SparseRecord, Summary};

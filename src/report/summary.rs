@@ -9,6 +9,7 @@ use crate::metrics::Recovery;
 use crate::practical::Candidate;
 use crate::problem::Problem;
 use crate::solver::{Outcome, StopReason};
+use crate::sparse::Zeros;
 
 /// The contents of `summary.json`, and what `--json` prints.
 ///
@@ -76,6 +77,9 @@ pub struct Summary<Settings> {
     /// How the table was read, where the data is one.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub table: Option<Reading>,
+    /// What of X is stored, where not every entry is.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub sparse: Option<SparseRecord>,
     /// Seconds in the solver.
     pub seconds: f64,
     /// The version of altbi.
@@ -90,6 +94,30 @@ pub struct Choice {
     /// The one that was taken: that with the lowest outer error, or plain updates where it does
     /// not beat them clearly.
     pub chosen: usize,
+}
+
+/// What of a sparse X is stored, and what the rest is.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SparseRecord {
+    /// Entries that are stored.
+    pub stored: usize,
+    /// Their share of all entries.
+    pub share: f64,
+    /// What the others are: "data" (they are zeros) or "missing".
+    pub zeros: String,
+}
+
+impl SparseRecord {
+    /// Of a problem; `None` where every entry is stored.
+    pub fn of(problem: &Problem, zeros: Zeros) -> Option<Self> {
+        let x = problem.x().as_sparse()?;
+        let [rows, columns] = x.shape();
+        Some(Self {
+            stored: x.stored(),
+            share: x.stored() as f64 / (rows as f64 * columns as f64),
+            zeros: zeros.to_string(),
+        })
+    }
 }
 
 /// What was fitted to and what was held out, by the sums of their weights.
@@ -146,6 +174,7 @@ impl<Settings> Summary<Settings> {
             engine_difference: outcome.engine.difference(),
             choice: None,
             table: None,
+            sparse: None,
             seconds: outcome.seconds,
             version: env!("CARGO_PKG_VERSION").into(),
         }
@@ -163,6 +192,13 @@ impl<Settings> Summary<Settings> {
     #[must_use]
     pub fn with_choice(mut self, choice: Option<Choice>) -> Self {
         self.choice = choice;
+        self
+    }
+
+    /// With what a sparse X stores.
+    #[must_use]
+    pub fn with_sparse(mut self, sparse: Option<SparseRecord>) -> Self {
+        self.sparse = sparse;
         self
     }
 

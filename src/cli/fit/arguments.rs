@@ -33,7 +33,8 @@ use crate::cli::preset::Preset;
 
 Baselines pass over the flags that they have no use for.")]
 pub(in crate::cli) struct FitArguments {
-    /// The matrix X: .npy, .csv, .tsv, .mat (file.mat:NAME), or - for .csv on
+    /// The matrix X: .npy, .npz, .csv, .tsv, .txt, .mtx, .mat (file.mat:NAME), text also
+    /// packed (.csv.gz, .mtx.gz), or - for .csv on
     /// standard input; without it, the embedded demo (benchmark A, 1000×50)
     pub(super) data: Option<String>,
     /// Number of components r

@@ -10,7 +10,9 @@ use std::path::PathBuf;
 use altbi::criterion::{OuterError, Unseen};
 use altbi::data::{Benchmark, Reading, Source, Table, demo, text_fingerprint};
 use altbi::metrics::recovery;
-use altbi::report::{Choice, HeldOutShare, Labels, RunFolder, RunRecords, Summary, shell_quoted};
+use altbi::report::{
+    Choice, HeldOutShare, Labels, RunFolder, RunRecords, SparseRecord, Summary, shell_quoted,
+};
 use altbi::{
     AltBiConfig, Checkpoint, CheckpointFault, Error, GivenFactors, Initial, Matrix, Outcome,
     PenaltyTerm, Problem, Result, Selection, Side, Solver, StopReason,
@@ -298,7 +300,8 @@ impl<'a> Run<'a> {
             self.outer,
             self.arguments.criterion.asked().reason(self.outer),
         )
-        .with_reading(self.reading.clone());
+        .with_reading(self.reading.clone())
+        .with_sparse(SparseRecord::of(&self.problem, self.arguments.table.zeros));
         if let Some(folder) = &self.folder {
             if !folder_made {
                 folder.create(&self.config, &self.inputs_to_keep)?;

@@ -22,6 +22,15 @@ impl Run<'_> {
         };
         let line = |name: &str, value: String| say(format!("{name:<16}{value}"));
         line("data", format!("{source}, {n}×{m}"));
+        if let Some(sparse) = &summary.sparse {
+            let others = match sparse.zeros.as_str() {
+                "missing" => "missing (--zeros missing)",
+                _ => "zeros (--zeros data)",
+            };
+            let (stored, share) = (sparse.stored, 100.0 * sparse.share);
+            let text = format!("{stored} entries ({share:.2} %); the others are {others}");
+            line("stored", text);
+        }
         if let Some(reading) = &summary.table {
             line("read as", reading.to_string());
         }
