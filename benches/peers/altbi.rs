@@ -6,6 +6,8 @@
 //! | `load FOLDER` | reads x.npy, w.npy, h.npy, lambda.npy |
 //! | `fused T` | bunch of T updates with hypergradient, fused; `g.npy` |
 //! | `reverse T DEVICE` | the same by Burn's tape |
+//! | `both T MODE built-in` | bunch of T updates of both factors with hypergradient, on the data term; `g.npy` |
+//! | `both T MODE own` | the same with penalties that state their value and split alone |
 //! | `iteration METHOD T` | one iteration of the solver, over fifty |
 //! | `updates` | one update of H and one of W, fused |
 //! | `products`, `divisions` | a thousand million of them, in 64 bits, by all threads |
@@ -21,8 +23,9 @@ use altbi::engine::FusedBunch;
 use altbi::update::Rule;
 use altbi::{
     AltBiConfig, Beta, Bunch, EngineChoice, Error, Factors, GivenFactors, L1, Method, Mode, Pair,
-    PenaltyTerm, Precision, Problem, Training,
+    Penalty, PenaltyTerm, Precision, Problem, Span, Split, SquaredL2, ToMatrix, Training,
 };
+use burn::tensor::Tensor;
 use ndarray::Array2;
 use pulp::{Arch, Simd, WithSimd};
 
@@ -52,6 +55,9 @@ fn main() -> Result<(), Error> {
             }
             (["fused", length], Some(case)) => fused(case, number(length))?,
             (["reverse", length, device], Some(case)) => reverse(case, number(length), device)?,
+            (["both", length, mode, penalties], Some(case)) => {
+                both(case, number(length), mode.parse()?, *penalties == "own")?
+            }
             (["iteration", method, length], Some(case)) => iteration(case, method, number(length))?,
             (["updates"], Some(case)) => updates(case)?,
             (["products"], _) => machine::<true>(),
@@ -116,6 +122,91 @@ fn fused(case: &Case, length: usize) -> Result<f64, Error> {
             factors.w.assign(&case.factors.w);
             bunch.run(&mut factors, &case.lambda, &mut gradient);
         });
+        write_npy(&Path::new(&case.folder).join("g.npy"), &gradient)?;
+        Ok(seconds)
+    })
+}
+
+/// ℓ1 as a user would write it: value and split, and nothing else.
+#[derive(Debug, Clone, Copy)]
+struct OwnL1;
+
+impl Penalty for OwnL1 {
+    fn name(&self) -> String {
+        "own l1".into()
+    }
+
+    fn value(&self, w: &Tensor<2>) -> Tensor<2> {
+        w.clone().sum_dim(1)
+    }
+
+    fn split(&self, w: &Tensor<2>) -> Split {
+        Split {
+            positive: w.ones_like(),
+            negative: w.zeros_like(),
+        }
+    }
+
+    fn is_sum_over_entries(&self) -> bool {
+        true
+    }
+}
+
+/// ½‖w‖² likewise.
+#[derive(Debug, Clone, Copy)]
+struct OwnSquares;
+
+impl Penalty for OwnSquares {
+    fn name(&self) -> String {
+        "own squares".into()
+    }
+
+    fn value(&self, w: &Tensor<2>) -> Tensor<2> {
+        (w.clone() * w.clone()).sum_dim(1) * 0.5
+    }
+
+    fn split(&self, w: &Tensor<2>) -> Split {
+        Split {
+            positive: w.clone(),
+            negative: w.zeros_like(),
+        }
+    }
+
+    fn is_sum_over_entries(&self) -> bool {
+        true
+    }
+}
+
+/// Both factors, squares on W and ℓ1 on H, a weight for each component.
+fn both(case: &Case, length: usize, mode: Mode, own: bool) -> Result<f64, Error> {
+    in_pool(|| {
+        let rank = case.factors.w.ncols();
+        let [of_w, of_h] = if own {
+            [PenaltyTerm::tuned(OwnSquares), PenaltyTerm::tuned(OwnL1)]
+        } else {
+            [PenaltyTerm::tuned(SquaredL2), PenaltyTerm::tuned(L1)]
+        };
+        let rule = |term| Rule::new(Arc::new(Beta::KL), vec![term]);
+        let criterion = Arc::new(Training);
+        let problem = &case.problem;
+        let bunch = Bunch::fused(
+            problem,
+            rule(of_w),
+            rule(of_h),
+            criterion,
+            Span::Both,
+            length,
+        )?;
+        let pair = Pair::new(problem, &case.factors.w, &case.factors.h)?;
+        let lambda = problem.tensor("λ", &Array2::from_elem((1, rank), 0.1), [1, rank])?;
+        let weights = [lambda.clone(), lambda];
+        let found = bunch.hypergradient(&pair, &weights, mode)?;
+        let seconds = fastest(|| {
+            bunch
+                .hypergradient(&pair, &weights, mode)
+                .expect("it was computed before");
+        });
+        let gradient = found.gradients[0].to_matrix()?;
         write_npy(&Path::new(&case.folder).join("g.npy"), &gradient)?;
         Ok(seconds)
     })

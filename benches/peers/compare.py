@@ -9,7 +9,7 @@ import warnings
 
 import numpy as np
 
-from peers import T, Peers, fastest
+from peers import Peers, T, UPDATES, fastest
 
 warnings.filterwarnings("ignore", module="sklearn")
 
@@ -57,6 +57,15 @@ def ratios(altbi, folder, rounds, devices):
             "mu-t": lambda: altbi.ask("iteration", "mu-t", T),
             "altbi": lambda: altbi.ask("iteration", "altbi", T),
         }
+        for name, mode, penalties in [
+            ("both, reverse", "reverse", "built-in"),
+            ("both, adjoint", "adjoint", "built-in"),
+            ("both, own penalties", "reverse", "own"),
+        ]:
+            works[name] = lambda mode=mode, penalties=penalties: altbi.ask(
+                "both", UPDATES, mode, penalties
+            )
+        works["both, jax"] = lambda: fastest(peers.both)
         for device in devices:
             works["reverse " + device] = lambda device=device: altbi.ask("reverse", T, device)
         best = {}
@@ -70,6 +79,12 @@ def ratios(altbi, folder, rounds, devices):
         altbi.ask("fused", T)
         difference = np.abs(np.load(os.path.join(folder, "g.npy"))[:, 0] - of_numpy).max()
         best["difference"] = difference / np.abs(of_numpy).max()
+        _, (of_jax, _) = peers.both()
+        for penalties in ("built-in", "own"):
+            altbi.ask("both", UPDATES, "reverse", penalties)
+            found = np.load(os.path.join(folder, "g.npy"))[0]
+            apart = np.abs(found - of_jax).max() / np.abs(of_jax).max()
+            assert apart < 1e-8, (penalties, apart)
         rows.append((size, best))
         print(size, " ".join(f"{k} {1e3 * v:.3g}" for k, v in best.items() if k != "difference"))
 
@@ -88,6 +103,11 @@ def ratios(altbi, folder, rounds, devices):
     for device in devices:
         wanted = {"ndarray": "at most 2.5 at the first", "flex": "at most 1.5 at the first"}
         line(f"bunch: Burn reverse on {device} / JAX", "reverse " + device, "jax", wanted[device])
+    both = f"both factors, T = {UPDATES}"
+    line(f"{both}: JAX / reverse", "both, jax", "both, reverse", "at least 3")
+    line(f"{both}: JAX / adjoint", "both, jax", "both, adjoint", "at least 3")
+    own = "penalties of value and split alone / built in, reverse"
+    line(f"{both}: {own}", "both, own penalties", "both, reverse", "at most 1.3")
     cells = [f"{best['difference']:.0e}" for _, best in rows]
     print("| largest relative difference of dE/dλ, fused to NumPy | " + " | ".join(cells) + " | |")
     return rows

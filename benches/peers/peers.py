@@ -53,6 +53,21 @@ def bunch_error(lam, x, w, h):
 bunch_jax = jax.jit(jax.value_and_grad(bunch_error))
 
 
+UPDATES = 10
+
+
+def both_error(lam_w, lam_h, x, w, h):
+    """Updates of both factors: squares on W, l1 on H, a weight for each component."""
+    for _ in range(UPDATES):
+        h = h * (w.T @ (x / (w @ h))) / (w.sum(axis=0)[:, None] + lam_h[:, None])
+        w = w * ((x / (w @ h)) @ h.T) / (h.sum(axis=1) + lam_w * w)
+    y = w @ h
+    return jnp.sum(x * jnp.log(x / y) - x + y)
+
+
+both_jax = jax.jit(jax.value_and_grad(both_error, argnums=(0, 1)))
+
+
 class Peers:
     def __init__(self, n, m, r):
         self.x, self.w, self.h, self.lam = problem(n, m, r)
@@ -65,6 +80,10 @@ class Peers:
 
     def jax(self):
         return jax.block_until_ready(bunch_jax(*self.on_device))
+
+    def both(self):
+        weights = jnp.full(self.rank, 0.1)
+        return jax.block_until_ready(both_jax(weights, weights, *self.on_device[1:]))
 
     def sklearn(self, iterations):
         model = NMF(
