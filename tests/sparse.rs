@@ -356,6 +356,19 @@ fn a_row_that_is_fitted_all_but_perfectly_keeps_its_digits() {
 }
 
 #[test]
+fn what_would_need_every_entry_of_a_large_matrix_is_refused() {
+    let triplets = (0..500u32).map(|k| (k * 79, k * 61, 1.0 + f64::from(k % 3)));
+    let x = SparseMatrix::from_triplets([40_000, 31_000], triplets.collect()).unwrap();
+    let problem = sparse(x, Zeros::Data);
+    let mut config = AltBiConfig::new(2).with_max_iterations(2);
+    config.engine = EngineChoice::Autodiff;
+    let refused = config.solver(Beta::KL, L1).run(&problem);
+    assert!(matches!(refused, Err(Error::SparseUnsupported { .. })));
+    config.engine = EngineChoice::Auto;
+    config.solver(Beta::KL, L1).run(&problem).unwrap();
+}
+
+#[test]
 fn results_do_not_depend_on_the_number_of_threads() {
     let problem = sparse(counts(300, 200, 8, true), Zeros::Data)
         .speckled(0.1, 0)

@@ -14,6 +14,9 @@ use crate::problem::{Observed, Problem};
 use crate::term::{self, Asked, Kept, SharedTerm};
 use crate::update::{Direction, Multiplier, Rule};
 
+/// Entries of a sparse X that may be made dense for tensor operations: a gigabyte.
+const LARGEST_DENSE: f64 = 1e9 / 8.0;
+
 /// X and its weights, as a bunch sees them.
 #[derive(Debug, Clone)]
 #[expect(clippy::large_enum_variant, reason = "there is one for a bunch")]
@@ -50,12 +53,26 @@ pub(crate) struct UpdateBars {
 }
 
 impl Data {
-    pub(crate) fn tensors(problem: &Problem) -> Self {
-        Self::Tensors {
+    /// Tensors as large as X.
+    ///
+    /// # Errors
+    /// [`Error::SparseUnsupported`] for a sparse X that is too large to be made dense.
+    pub(crate) fn tensors(problem: &Problem) -> Result<Self> {
+        let [n, m] = problem.shape();
+        if problem.is_sparse() && n as f64 * m as f64 > LARGEST_DENSE {
+            return Err(Error::SparseUnsupported {
+                reason: format!(
+                    "tensor operations need every entry of a {n}×{m} matrix; without \
+                     --engine autodiff, and with a divergence in plain numbers, only what is \
+                     stored is needed"
+                ),
+            });
+        }
+        Ok(Self::Tensors {
             rows: problem.rows().clone(),
             problem: problem.clone(),
             taped: false,
-        }
+        })
     }
 
     /// A fused data term.

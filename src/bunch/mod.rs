@@ -238,7 +238,7 @@ impl Bunch {
         span: Span,
         length: usize,
     ) -> Result<Self> {
-        let data = Data::tensors(problem);
+        let data = Data::tensors(problem)?;
         Self::with_data(problem, [of_w, of_h], criterion, span, length, data)
     }
 

@@ -66,7 +66,7 @@ impl Setup {
 
     /// The reference: tensors as large as X, any divergence, any device.
     pub(crate) fn reference(&self, problem: &Problem) -> Result<Taped> {
-        self.taped(problem, Data::tensors(problem))
+        self.taped(problem, Data::tensors(problem)?)
     }
 
     fn taped(&self, problem: &Problem, data: Data) -> Result<Taped> {
