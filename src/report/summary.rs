@@ -73,6 +73,9 @@ pub struct Summary<Settings> {
     /// Which candidates there were and which one was taken, where there was a choice.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub choice: Option<Choice>,
+    /// The run that this one goes on from, where there is one.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub continued: Option<Continued>,
     /// How the table was read, where the data is one.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub table: Option<Reading>,
@@ -90,6 +93,15 @@ pub struct Choice {
     /// The one that was taken: that with the lowest outer error, or plain updates where it does
     /// not beat them clearly.
     pub chosen: usize,
+}
+
+/// A run that another one goes on from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Continued {
+    /// Its folder.
+    pub run: String,
+    /// The iterations after which it ended.
+    pub iterations: usize,
 }
 
 /// What was fitted to and what was held out, by the sums of their weights.
@@ -145,6 +157,7 @@ impl<Settings> Summary<Settings> {
             engine: outcome.engine.name().into(),
             engine_difference: outcome.engine.difference(),
             choice: None,
+            continued: None,
             table: None,
             seconds: outcome.seconds,
             version: env!("CARGO_PKG_VERSION").into(),
@@ -163,6 +176,13 @@ impl<Settings> Summary<Settings> {
     #[must_use]
     pub fn with_choice(mut self, choice: Option<Choice>) -> Self {
         self.choice = choice;
+        self
+    }
+
+    /// With the run that this one goes on from.
+    #[must_use]
+    pub fn with_continued(mut self, continued: Option<Continued>) -> Self {
+        self.continued = continued;
         self
     }
 

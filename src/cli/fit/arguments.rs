@@ -30,12 +30,13 @@ use crate::cli::preset::Preset;
                                                 smooth W, sparse H, weights that hold
   altbi fit data.mat:X --rank 4                 a matrix of a MATLAB file
   altbi fit --config run/config.toml            the same run again
+  altbi fit --continue run --max-iter 5000 --out longer    a finished run goes on
 
 Baselines pass over the flags that they have no use for.")]
 pub(in crate::cli) struct FitArguments {
     /// The matrix X: .npy, .csv, .tsv, .mat (file.mat:NAME), or - for .csv on
     /// standard input; without it, the embedded demo (benchmark A, 1000×50)
-    pub(super) data: Option<String>,
+    pub(in crate::cli) data: Option<String>,
     /// Number of components r
     #[arg(long)]
     pub(super) rank: Option<usize>,
@@ -125,8 +126,12 @@ pub(in crate::cli) struct FitArguments {
     /// H at the start, r×m, a file like DATA; random without it
     #[arg(long, value_name = "FILE")]
     pub(super) init_h: Option<String>,
+    /// Go on with a finished run: its factors and λ are the start, its settings those of its
+    /// config.toml under the flags that are typed; iterations are counted from its start
+    #[arg(long = "continue", value_name = "RUN")]
+    pub(super) continue_: Option<PathBuf>,
     #[command(flatten)]
-    pub(super) table: DataArguments,
+    pub(in crate::cli) table: DataArguments,
     /// Settings from a file, under the flags that are typed
     #[arg(long, value_name = "FILE.toml")]
     pub(super) config: Option<PathBuf>,
@@ -162,7 +167,7 @@ pub(super) enum Format {
 
 impl FitArguments {
     /// The files that the run reads.
-    pub(super) fn inputs(&self) -> impl Iterator<Item = PathBuf> {
+    pub(in crate::cli) fn inputs(&self) -> impl Iterator<Item = PathBuf> {
         let lambda = match &self.lambda {
             LambdaArgument::File(file) => Some(file),
             LambdaArgument::Auto | LambdaArgument::Value(_) => None,
@@ -170,7 +175,7 @@ impl FitArguments {
         let starts = [self.init_w.as_ref(), self.init_h.as_ref(), lambda];
         let graphs = self.tuning.penalties.graphs.files().map(|(_, file)| file);
         let starts = starts.into_iter().flatten().chain(graphs);
-        let starts = starts.map(PathBuf::from);
+        let starts = starts.map(PathBuf::from).chain(self.continue_.clone());
         let table = self.table.inputs(self.data.as_deref());
         starts.chain(self.config.clone()).chain(table)
     }
@@ -250,11 +255,14 @@ impl FitArguments {
             LambdaArgument::File(file) => Some(file),
             LambdaArgument::Auto | LambdaArgument::Value(_) => None,
         };
+        let continued = self.continue_.as_ref();
+        let continued = continued.map(|run| run.to_string_lossy().into_owned());
         let files = [
             ("mask", self.table.mask.as_ref()),
             ("init-w", self.init_w.as_ref()),
             ("init-h", self.init_h.as_ref()),
             ("lambda", lambda),
+            ("continue", continued.as_ref()),
         ];
         let graphs = self.tuning.penalties.graphs.files();
         let files = files

@@ -1,6 +1,7 @@
 //! `altbi fit` and `altbi resume`: factorise a matrix.
 
 mod arguments;
+mod continued;
 mod practical;
 mod summary;
 
@@ -19,6 +20,7 @@ use clap::Args;
 
 pub(super) use self::arguments::FitArguments;
 use self::arguments::Format;
+use self::continued::Before;
 use super::arguments::{LambdaArgument, read_lambda, read_optional};
 use super::checkpoints::Checkpoints;
 use super::output::{check_inputs_safe, complain, json, say};
@@ -47,10 +49,19 @@ pub struct ResumeArguments {
 pub fn fit(arguments: FitArguments) -> Result<Ending> {
     // Everything behind `altbi fit`, as it was typed.
     let typed = || std::env::args_os().skip(2).collect::<Vec<OsString>>();
-    let arguments = match &arguments.config {
-        Some(path) => config_file::arguments_from(path, &typed())?,
-        None => config_file::typed_arguments(&typed())?,
+    let arguments = match (&arguments.config, continued::settings_of(&typed())?) {
+        (Some(_), Some(_)) => {
+            return Err(Error::Conflict {
+                first: "--continue",
+                second: "--config",
+                reason: "the settings are those of the run that goes on",
+            });
+        }
+        (Some(path), None) => config_file::arguments_from(path, &typed())?,
+        (None, Some(arguments)) => arguments,
+        (None, None) => config_file::typed_arguments(&typed())?,
     };
+    continued::check(&arguments)?;
     let folder = arguments.out.as_deref();
     let folder = folder.map(|path| {
         check_inputs_safe(path, arguments.inputs())?;
@@ -111,6 +122,8 @@ struct Run<'a> {
     /// How the table was read, if the data is one.
     reading: Option<Reading>,
     truth: Option<Benchmark>,
+    /// The run that this one goes on from.
+    before: Option<Before>,
     data_hash: String,
     solver: AltBiConfig,
     /// The text of `config.toml`.
@@ -157,6 +170,11 @@ impl<'a> Run<'a> {
         // Penalties that contradict each other, before anything else is done.
         arguments.tuning.penalties.terms()?;
         let data_hash = data.fingerprint();
+        let before = arguments.continue_.as_deref();
+        let before = before.map(Before::read).transpose()?;
+        if let Some(before) = &before {
+            before.check_data(arguments.data.as_deref().unwrap_or("the demo"), &data_hash)?;
+        }
         let mut inputs_to_keep = Vec::new();
         if piped {
             inputs_to_keep.push(("data.csv", data.to_csv()));
@@ -171,6 +189,7 @@ impl<'a> Run<'a> {
         let terms = penalties.terms_for(&problem, Some(&labels))?;
         Ok(Self {
             terms,
+            before,
             data_hash,
             inputs_to_keep,
             full: (arguments.preset == Preset::Practical).then_some(full),
@@ -201,6 +220,9 @@ impl<'a> Run<'a> {
         if let Some(checkpoint) = &checkpoint {
             let story = checkpoint.restore(problem)?;
             checkpoints = checkpoints.resumed(story.history, story.lambda_at_start);
+        } else if let Some(before) = &self.before {
+            let ended = before.ended.clone();
+            checkpoints = checkpoints.after(ended.history, ended.lambda_at_start);
         }
         let aftermath = checkpoints.aftermath();
         let (outcome, choice) = match &self.full {
@@ -228,15 +250,18 @@ impl<'a> Run<'a> {
 
     /// One run of the solver.
     fn once(&self, checkpoints: Checkpoints, checkpoint: Option<&Checkpoint>) -> Result<Outcome> {
-        let done = checkpoint.map_or(0, Checkpoint::iteration);
+        let before = self.before.as_ref();
+        let done = before.map_or(0, |before| before.ended.iteration());
+        let done = checkpoint.map_or(done, Checkpoint::iteration);
         let of = self.arguments.max_iter;
         let mut solver = self
-            .solver(checkpoint.is_none())?
+            .solver(checkpoint.is_none() && before.is_none())?
             .observe(checkpoints)
             .observe(Watch::new(&self.progress, "iterating", of, done));
-        match checkpoint {
-            Some(checkpoint) => solver.resume(&self.problem, checkpoint),
-            None => solver.run(&self.problem),
+        match (checkpoint, before) {
+            (Some(checkpoint), _) => solver.resume(&self.problem, checkpoint),
+            (None, Some(before)) => solver.go_on_after(&self.problem, before.ended.clone()),
+            (None, None) => solver.run(&self.problem),
         }
     }
 
@@ -294,6 +319,7 @@ impl<'a> Run<'a> {
             HeldOutShare::of(&self.problem),
         )
         .with_choice(choice)
+        .with_continued(self.before.as_ref().map(|before| before.told.clone()))
         .with_outer(
             self.outer,
             self.arguments.criterion.asked().reason(self.outer),

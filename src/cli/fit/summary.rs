@@ -33,6 +33,13 @@ impl Run<'_> {
         }
         let (reason, iterations) = (summary.stop_reason, summary.iterations);
         line("stopped", format!("{reason} after {iterations} iterations"));
+        if let Some(before) = &summary.continued {
+            let (run, iterations) = (&before.run, before.iterations);
+            line(
+                "continued",
+                format!("from {run}, which ended after {iterations} iterations"),
+            );
+        }
         if outcome.selected < iterations && summary.choice.is_none() {
             let selected = outcome.selected;
             line(
