@@ -401,3 +401,109 @@ fn a_run_that_converged_or_was_stopped_early_goes_on() {
         "{refused:?}"
     );
 }
+
+/// A run on data of which one column has another unit.
+#[test]
+fn columns_of_other_units_are_scaled_and_scaled_back() {
+    let folder = Folder::new();
+    let mut x = table(12);
+    x.values.column_mut(2).mapv_inplace(|x| 5000.0 * x);
+    let data = csv(&folder, "x.csv", &x);
+    let fit = |name: &str, flags: &[&str]| {
+        let out = folder.path(name);
+        let fit = [
+            "fit",
+            &data,
+            "--rank",
+            "2",
+            "--max-iter",
+            "300",
+            "--out",
+            &out,
+        ];
+        let done = altbi(&[&fit[..], flags].concat());
+        (stdout(&done), complaint(&done).1)
+    };
+    let (_, notes) = fit("plain", &[]);
+    assert!(
+        notes.contains("column pro carries 99 % of X: see --scale"),
+        "{notes}"
+    );
+    let (text, notes) = fit("run", &["--scale", "columns"]);
+    assert!(
+        !notes.contains("--scale") && text.contains("root mean square"),
+        "{notes}{text}"
+    );
+    // In the units of X again.
+    let read = |name: &str| read_matrix(Path::new(&folder.path(name))).unwrap();
+    let relative = |found: &Array2<f64>, x: &Array2<f64>| {
+        let each = found.iter().zip(x).map(|(y, x)| (y - x).abs() / x);
+        each.fold(0.0, f64::max)
+    };
+    assert!(relative(&read("run/W.npy").dot(&read("run/H.npy")), &x.values) < 0.1);
+    let run = folder.path("run");
+    // What is encoded is scaled likewise, on either side.
+    let codes = folder.path("codes.npy");
+    stdout(&altbi(&["encode", &run, &data, "--plain", "--out", &codes]));
+    assert!(relative(&read("codes.npy").dot(&read("run/H.npy")), &x.values) < 0.1);
+    let columns = ["--side", "columns", "--out", &codes, "--force"];
+    stdout(&altbi(&[&["encode", &run, &data][..], &columns].concat()));
+    assert!(relative(&read("run/W.npy").dot(&read("codes.npy")), &x.values) < 0.1);
+    // It goes on, and is repeated and replaced, like any other.
+    let longer = folder.path("longer");
+    stdout(&altbi(&[
+        "fit",
+        "--continue",
+        &run,
+        "--max-iter",
+        "350",
+        "--tol",
+        "0",
+        "--out",
+        &longer,
+    ]));
+    assert!(relative(&read("longer/W.npy").dot(&read("longer/H.npy")), &x.values) < 0.1);
+    let config = folder.path("run/config.toml");
+    stdout(&altbi(&[
+        "fit", "--config", &config, "--out", &longer, "--force", "--quiet",
+    ]));
+    assert_eq!(read("longer/H.npy"), read("run/H.npy"));
+    // Rows likewise, where W gets the units back.
+    fit("rows", &["--scale", "rows", "--quiet"]);
+    assert!(relative(&read("rows/W.npy").dot(&read("rows/H.npy")), &x.values) < 0.5);
+    assert_eq!(read("rows/scale.npy").dim(), (12, 1));
+}
+
+#[test]
+fn a_sparse_matrix_is_scaled_as_the_dense_one() {
+    let folder = Folder::new();
+    let x = Array2::from_shape_fn((9, 6), |(i, j)| match (i + 2 * j) % 4 {
+        0 => 0.0,
+        k => (k + i % 3 + 1) as f64 * if j == 1 { 100.0 } else { 1.0 },
+    });
+    let mut text = String::from("%%MatrixMarket matrix coordinate real general\n");
+    let stored: Vec<_> = x.indexed_iter().filter(|(_, x)| **x > 0.0).collect();
+    text += &format!("9 6 {}\n", stored.len());
+    for ((i, j), x) in stored {
+        text += &format!("{} {} {x}\n", i + 1, j + 1);
+    }
+    let sparse = folder.text("x.mtx", text.as_bytes());
+    let dense = folder.npy("x.npy", &x);
+    let [w, v] = [(sparse, "sparse"), (dense, "dense")].map(|(data, name)| {
+        let out = folder.path(name);
+        let flags = [
+            "--scale",
+            "columns",
+            "--max-iter",
+            "40",
+            "--tol",
+            "0",
+            "--quiet",
+        ];
+        let fit = ["fit", &data, "--rank", "2", "--out", &out];
+        stdout(&altbi(&[&fit[..], &flags].concat()));
+        let read = |name| read_matrix(&Path::new(&out).join(name)).unwrap();
+        read("W.npy").dot(&read("H.npy"))
+    });
+    assert_close("WH", &w, &v, 1e-8);
+}

@@ -3,6 +3,7 @@
 mod checks;
 mod drawn_zeros;
 mod observed;
+mod scaling;
 mod sparse;
 mod speckle;
 mod thinning;
@@ -18,6 +19,7 @@ use rayon::prelude::*;
 
 pub use drawn_zeros::DRAWS;
 pub use observed::Observed;
+pub use scaling::{Scale, Scaling};
 pub use speckle::ZEROS;
 pub use to_matrix::ToMatrix;
 pub use weights::Weights;

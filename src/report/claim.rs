@@ -144,11 +144,12 @@ impl RunFolder {
 }
 
 /// What altbi writes into a run folder.
-const OWN: [&str; 15] = [
+const OWN: [&str; 16] = [
     "W.npy",
     "H.npy",
     "W.csv",
     "labels.json",
+    "scale.npy",
     "H.csv",
     "held_out.npy",
     "held_out.mtx",

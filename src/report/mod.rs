@@ -7,6 +7,7 @@
 //! | `lambda_h.npy`, `lambda_2.npy`, … | λ of H, of a second penalty; each with its `_start` |
 //! | `W.csv`, `H.csv` | the factors with the data's labels, on request |
 //! | `labels.json` | the names of the data's rows and columns, where it has some |
+//! | `scale.npy` | what the rows or columns of the data were divided by, where they were |
 //! | `held_out.npy` | the weights of held-out entries, 0 elsewhere; `.mtx` of a sparse X |
 //! | `thinned.npy` | the counts that the updates did not see, where counts were thinned; likewise |
 //! | `history.csv` | one row per iteration, the start included |

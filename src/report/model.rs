@@ -6,12 +6,14 @@ use std::sync::Arc;
 
 use super::RunRecords;
 use crate::config::AltBiConfig;
+use crate::data::read_matrix;
 use crate::device::Device;
 use crate::divergence::Beta;
 use crate::error::{Error, Result};
 use crate::lambda::Units;
 use crate::numerics::Precision;
 use crate::penalty::{self, Graph, Penalty};
+use crate::problem::{Scale, Scaling};
 use crate::solver::{Model, WeightedPenalty};
 
 /// Names that an error shows of many.
@@ -41,7 +43,26 @@ impl RunRecords {
         }
         let factors = (self.w.clone(), self.h.clone());
         let divergence: Beta = self.setting("divergence")?;
-        Model::new(factors, divergence, config, penalties, device)
+        let model = Model::new(factors, divergence, config, penalties, device)?;
+        Ok(model.with_scaling(self.scaling()?))
+    }
+
+    /// What the rows or columns of the data were divided by, where they were.
+    ///
+    /// # Errors
+    /// [`Error::ConfigFile`], and what is wrong with `scale.npy`.
+    pub fn scaling(&self) -> Result<Option<Scaling>> {
+        // (Older runs know no such setting.)
+        if !self.config.contains_key("scale") {
+            return Ok(None);
+        }
+        match self.setting("scale")? {
+            Scale::None => Ok(None),
+            scale => {
+                let sizes = read_matrix(&self.config_path.with_file_name("scale.npy"))?;
+                Scaling::read(scale, &sizes, [self.w.nrows(), self.h.ncols()])
+            }
+        }
     }
 
     /// A setting of `config.toml`.

@@ -106,6 +106,9 @@ impl RunFolder {
             write_npy(&self.path.join(name), matrix)?;
         }
         self.write_weights(outcome)?;
+        if let Some(scaling) = outcome.scaling() {
+            write_npy(&self.path.join("scale.npy"), &scaling.to_matrix())?;
+        }
         match held_out {
             None => {}
             Some((name, Matrix::Dense(matrix))) => {

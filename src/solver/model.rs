@@ -14,7 +14,7 @@ use crate::factors::Side;
 use crate::lambda::{Scope, Units};
 use crate::metrics::Spread;
 use crate::penalty::{Penalty, PenaltyTerm, Weight};
-use crate::problem::ToMatrix;
+use crate::problem::{Scale, Scaling, ToMatrix};
 use crate::update::Rule;
 
 /// Updates of a code that has not come to rest, at least: few iterations of a run are many
@@ -55,6 +55,7 @@ pub struct Model {
     pub(super) config: AltBiConfig,
     pub(super) penalties: Vec<WeightedPenalty>,
     pub(super) device: Device,
+    pub(super) scaling: Option<Scaling>,
 }
 
 /// A weight that new rows (or columns) have in place of λ of their own.
@@ -112,7 +113,26 @@ impl Model {
             config,
             penalties,
             device,
+            scaling: None,
         })
+    }
+
+    /// The same with what the run's data were divided by; W and H have the units of the data.
+    ///
+    /// New data are scaled in the same way: features by the sizes of the run, and what is new
+    /// by a size of its own.
+    #[must_use]
+    pub fn with_scaling(mut self, scaling: Option<Scaling>) -> Self {
+        self.scaling = scaling;
+        self
+    }
+
+    /// W and H as the scaled problem has them.
+    fn scaled(&self) -> (Array2<f64>, Array2<f64>) {
+        match &self.scaling {
+            Some(scaling) => (scaling.w_scaled(&self.w), scaling.h_scaled(&self.h)),
+            None => (self.w.clone(), self.h.clone()),
+        }
     }
 
     /// The same factors without penalties: new data is fitted as well as it can be.
@@ -180,14 +200,58 @@ impl Model {
         };
         let rule = self.rule(side)?;
         let turned = |matrix: Array2<f64>| matrix.reversed_axes().as_standard_layout().into_owned();
+        let (w, h) = self.scaled();
+        let (mut x, mask, other) = match side {
+            Side::W => (x, mask, h),
+            Side::H => (turned(x), mask.map(turned), turned(w)),
+        };
+        let own_sizes = self.scale_new(side, &mut x, mask.as_ref());
+        let codes = encode(x, mask, &other, &rule, &patience);
+        let codes = codes.map(|mut codes| {
+            for (mut code, size) in codes.rows_mut().into_iter().zip(own_sizes) {
+                code *= size;
+            }
+            codes
+        });
         match side {
-            Side::W => encode(x, mask, &self.h, &rule, &patience),
-            Side::H => {
-                let (x, mask) = (turned(x), mask.map(turned));
-                let codes = encode(x, mask, &turned(self.w.clone()), &rule, &patience);
-                codes.map(turned).map_err(as_columns)
+            Side::W => codes,
+            Side::H => codes.map(turned).map_err(as_columns),
+        }
+    }
+
+    /// Brings new rows to the scale of the run; gives back what their codes are multiplied by.
+    fn scale_new(&self, side: Side, x: &mut Array2<f64>, mask: Option<&Array2<f64>>) -> Vec<f64> {
+        let mut own = vec![1.0; x.nrows()];
+        let Some(scaling) = &self.scaling else {
+            return own;
+        };
+        let features = match side {
+            Side::W => Scale::Columns,
+            Side::H => Scale::Rows,
+        };
+        if scaling.scale == features {
+            for (mut column, size) in x.columns_mut().into_iter().zip(&scaling.sizes) {
+                column /= *size;
+            }
+            return own;
+        }
+        for (i, mut row) in x.rows_mut().into_iter().enumerate() {
+            let weight = |j: usize| match mask.and_then(|mask| mask.get((i, j))) {
+                Some(weight) => *weight,
+                None => 1.0,
+            };
+            let (mut squares, mut weights) = (0.0, 0.0);
+            for (j, x) in row.iter().enumerate().filter(|(j, _)| weight(*j) > 0.0) {
+                squares += weight(j) * x * x;
+                weights += weight(j);
+            }
+            let size = (squares / weights).sqrt();
+            if size.is_finite() && size > 0.0 {
+                row /= size;
+                own[i] = size;
             }
         }
+        own
     }
 
     /// The penalties of a side whose λ belong to its rows (or columns), and the median that
@@ -244,9 +308,10 @@ impl Model {
                 },
             });
         }
+        let (w, h) = self.scaled();
         let (factor, other) = match one.side {
-            Side::W => (self.w.clone(), self.h.clone()),
-            Side::H => (self.h.t().to_owned(), self.w.t().to_owned()),
+            Side::W => (w, h),
+            Side::H => (h.t().to_owned(), w.t().to_owned()),
         };
         let lambda = match one.units {
             Units::Absolute => of_rows(one),

@@ -17,7 +17,7 @@ use crate::factors::{Factors, Side};
 use crate::lambda::{Layout, Scope, Units};
 use crate::metrics::{paper_relative_error, relative_error, sparsity_h, sparsity_w};
 use crate::penalty::Weight;
-use crate::problem::{Problem, ToMatrix};
+use crate::problem::{Problem, Scaling, ToMatrix};
 use crate::update::Rule;
 
 /// The factors, λ, and the story of the run.
@@ -77,6 +77,8 @@ pub struct Outcome {
     lambda_at_end: Array2<f64>,
     acting_lambda: Array2<f64>,
     device: Device,
+    /// What the data were divided by, where the factors have their units again.
+    scaling: Option<Scaling>,
 }
 
 /// The weights of one tuned penalty at the end of a run.
@@ -137,6 +139,7 @@ impl Outcome {
             lambda_at_end: state.lambda.clone(),
             acting_lambda: acted.clone(),
             device: problem.device().clone(),
+            scaling: None,
             stop_reason,
             breakdown: None,
             iterations: state.iteration,
@@ -203,6 +206,22 @@ impl Outcome {
         }
     }
 
+    /// The outcome of a [scaled](Problem::scaled) problem with factors in the units of the
+    /// data. λ, divergence, objective and errors stay those of the scaled problem.
+    #[must_use]
+    pub fn in_units_of_data(mut self, scaling: &Scaling) -> Self {
+        let Factors { w, h } = scaling.undone(&self.factors());
+        (self.sparsity_w, self.sparsity_h) = (sparsity_w(&w), sparsity_h(&h));
+        (self.w, self.h) = (w, h);
+        self.scaling = Some(scaling.clone());
+        self
+    }
+
+    /// What the rows or columns of the data were divided by, where they were.
+    pub fn scaling(&self) -> Option<&Scaling> {
+        self.scaling.as_ref()
+    }
+
     /// The factors with what they were found by, to explain new data.
     pub fn model(&self) -> Model {
         let mut tuned = self.weights().into_iter();
@@ -243,6 +262,7 @@ impl Outcome {
             config: self.config.clone(),
             penalties,
             device: self.device.clone(),
+            scaling: self.scaling.clone(),
         }
     }
 

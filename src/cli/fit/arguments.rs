@@ -4,9 +4,10 @@ use std::path::{Path, PathBuf};
 
 use altbi::criterion::Unseen;
 use altbi::data::{Benchmark, Reading, Source};
+use altbi::problem::{Scale, Scaling};
 use altbi::{
-    AltBiConfig, Beta, EngineChoice, Error, Exponent, Initial, LambdaStart, LambdaStep, Method,
-    Mode, Normalization, Result, Selection, Units,
+    AltBiConfig, Beta, EngineChoice, Error, Exponent, GivenFactors, Initial, LambdaStart,
+    LambdaStep, Method, Mode, Normalization, Result, Selection, Units,
 };
 use clap::{Args, ValueEnum};
 
@@ -99,6 +100,10 @@ pub(in crate::cli) struct FitArguments {
     /// Rescale inside the loop, so that W's penalty cannot be evaded by scale
     #[arg(long, default_value = "none", value_parser = words::<Normalization>())]
     pub(super) normalize: Normalization,
+    /// Bring columns or rows of X to one scale for the fit: each is divided by its root mean
+    /// square; W and H get the units of X back, λ and errors are those of the scaled X
+    #[arg(long, default_value = "none", value_parser = words::<Scale>())]
+    pub(super) scale: Scale,
     /// Outer iterations at most
     #[arg(long, value_name = "N", default_value_t = 1000)]
     pub(super) max_iter: usize,
@@ -178,6 +183,19 @@ impl FitArguments {
         let starts = starts.map(PathBuf::from).chain(self.continue_.clone());
         let table = self.table.inputs(self.data.as_deref());
         starts.chain(self.config.clone()).chain(table)
+    }
+
+    /// The factors that were given for the start, as the scaled problem has them.
+    pub(super) fn given_factors(&self, scaling: Option<&Scaling>) -> Result<GivenFactors> {
+        let w = read_optional(self.init_w.as_ref())?;
+        let h = read_optional(self.init_h.as_ref())?;
+        Ok(match scaling {
+            Some(scaling) => GivenFactors {
+                w: w.map(|w| scaling.w_scaled(&w)),
+                h: h.map(|h| scaling.h_scaled(&h)),
+            },
+            None => GivenFactors { w, h },
+        })
     }
 
     pub(super) fn solver_config(&self, truth: Option<&Benchmark>) -> Result<AltBiConfig> {

@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
+use altbi::problem::Scaling;
 use altbi::report::{Continued, RunFolder, RunRecords};
 use altbi::solver::Ended;
 use altbi::{Error, Factors, Result, Side};
@@ -97,6 +98,16 @@ impl Before {
                 history,
             },
         })
+    }
+
+    /// The same with its factors as a scaled problem has them.
+    pub fn scaled(mut self, scaling: Option<&Scaling>) -> Self {
+        if let Some(scaling) = scaling {
+            let Factors { w, h } = &self.ended.factors;
+            let (w, h) = (scaling.w_scaled(w), scaling.h_scaled(h));
+            self.ended.factors = Factors { w, h };
+        }
+        self
     }
 
     /// Refuses data that the run did not see.

@@ -11,17 +11,18 @@ use std::path::PathBuf;
 use altbi::criterion::{OuterError, Unseen};
 use altbi::data::{Benchmark, Reading, Source, Table, demo, text_fingerprint};
 use altbi::metrics::recovery;
+use altbi::problem::Scaling;
 use altbi::report::{Choice, HeldOutShare, Labels, RunFolder, RunRecords, Summary, shell_quoted};
 use altbi::{
-    AltBiConfig, Checkpoint, CheckpointFault, Error, GivenFactors, Initial, Matrix, Outcome,
-    PenaltyTerm, Problem, Result, Selection, Side, Solver, StopReason,
+    AltBiConfig, Checkpoint, CheckpointFault, Error, Initial, Matrix, Outcome, PenaltyTerm,
+    Problem, Result, Selection, Side, Solver, StopReason,
 };
 use clap::Args;
 
 pub(super) use self::arguments::FitArguments;
 use self::arguments::Format;
 use self::continued::Before;
-use super::arguments::{LambdaArgument, read_lambda, read_optional};
+use super::arguments::{LambdaArgument, read_lambda};
 use super::checkpoints::Checkpoints;
 use super::output::{check_inputs_safe, complain, json, say};
 use super::preset::Preset;
@@ -105,6 +106,9 @@ const ROUNDING: f64 = 1e-9;
 /// How much higher the last outer error may be than the lowest, before it is worth a note.
 const MUCH_WORSE: f64 = 1.1;
 
+/// The share of X that one row or column carries, before it is worth a note.
+const MOST: f64 = 0.8;
+
 /// A run about to begin: its data read, its settings fixed.
 struct Run<'a> {
     arguments: &'a FitArguments,
@@ -124,6 +128,10 @@ struct Run<'a> {
     truth: Option<Benchmark>,
     /// The run that this one goes on from.
     before: Option<Before>,
+    /// What the rows or columns of the data were divided by.
+    scaling: Option<Scaling>,
+    /// The row and the column that carry most of X, and their shares.
+    largest: [(usize, f64); 2],
     data_hash: String,
     solver: AltBiConfig,
     /// The text of `config.toml`.
@@ -183,6 +191,13 @@ impl<'a> Run<'a> {
             inputs_to_keep.extend(data.weights_to_csv().map(|text| ("mask.csv", text)));
         }
         let full = data.problem(&arguments.table)?;
+        let largest = full.largest_lines();
+        let scaling = Scaling::of(&full, arguments.scale);
+        let full = match &scaling {
+            Some(scaling) => full.scaled(scaling)?,
+            None => full,
+        };
+        let before = before.map(|before| before.scaled(scaling.as_ref()));
         let (problem, outer) = arguments.criterion.hold_out(&full, arguments.divergence)?;
         let labels = data.labels;
         let penalties = &arguments.tuning.penalties;
@@ -190,6 +205,8 @@ impl<'a> Run<'a> {
         Ok(Self {
             terms,
             before,
+            scaling,
+            largest,
             data_hash,
             inputs_to_keep,
             full: (arguments.preset == Preset::Practical).then_some(full),
@@ -236,6 +253,10 @@ impl<'a> Run<'a> {
         if outcome.stop_reason == StopReason::Interrupted {
             return Ok(self.interrupted(&outcome));
         }
+        let outcome = match &self.scaling {
+            Some(scaling) => outcome.in_units_of_data(scaling),
+            None => outcome,
+        };
         let complete = self.finish(&outcome, choice, aftermath.folder_made)?;
         // A run that broke down still has the state before it did.
         match &outcome.breakdown {
@@ -275,10 +296,8 @@ impl<'a> Run<'a> {
         if !fresh {
             return Ok(solver);
         }
-        let solver = solver.with_factors(GivenFactors {
-            w: read_optional(arguments.init_w.as_ref())?,
-            h: read_optional(arguments.init_h.as_ref())?,
-        });
+        let given = arguments.given_factors(self.scaling.as_ref())?;
+        let solver = solver.with_factors(given);
         Ok(match &arguments.lambda {
             LambdaArgument::File(path) => solver.with_lambda(read_lambda(path)?),
             LambdaArgument::Auto | LambdaArgument::Value(_) => solver,
@@ -377,6 +396,25 @@ impl<'a> Run<'a> {
                 "note: multiplicative updates keep the zeros of --init nndsvd; --init nndsvda \
                  fills them",
             );
+        }
+        if self.scaling.is_none() {
+            let [(row, of_row), (column, of_column)] = self.largest;
+            let name = |kind: &str, named: bool, name: String| match named {
+                true => format!("{kind} {name}"),
+                false => name,
+            };
+            let labels = &self.labels;
+            let row = name("row", labels.rows.is_some(), labels.row(row));
+            let column = name("column", labels.columns.is_some(), labels.column(column));
+            let [n, m] = self.problem.shape();
+            for (line, share, lines) in [(row, of_row, n), (column, of_column, m)] {
+                if share > MOST && lines > 1 {
+                    let percent = (100.0 * share).floor();
+                    complain(format!(
+                        "note: {line} carries {percent} % of X: see --scale"
+                    ));
+                }
+            }
         }
         let iterates = outcome.history.iter();
         let best = iterates.min_by(|a, b| a.outer_error.total_cmp(&b.outer_error));

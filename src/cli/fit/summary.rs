@@ -26,6 +26,13 @@ impl Run<'_> {
             line("read as", reading.to_string());
         }
         line("method", self.describe_method());
+        if let Some(scaling) = &self.scaling {
+            let lines = scaling.scale;
+            line(
+                "scale",
+                format!("{lines} of X, each divided by its root mean square"),
+            );
+        }
         if let Some(reason) = &summary.outer_reason {
             line("outer error", reason.clone());
         } else if self.outer.unseen != Unseen::Nothing || self.outer.divergence.is_some() {
