@@ -507,3 +507,65 @@ fn a_sparse_matrix_is_scaled_as_the_dense_one() {
     });
     assert_close("WH", &w, &v, 1e-8);
 }
+
+#[test]
+fn the_best_of_several_starts_is_kept() {
+    let folder = Folder::new();
+    let x = csv(&folder, "x.csv", &table(12));
+    let fit = |flags: &[&str]| {
+        let fit = ["fit", &x, "--rank", "3", "--max-iter", "30", "--tol", "0"];
+        altbi(&[&fit[..], flags].concat())
+    };
+    let json = |text: String| serde_json::from_str::<serde_json::Value>(&text).unwrap();
+    let out = folder.path("run");
+    let flags = ["--restarts", "4", "--seed", "7", "--json", "--out", &out];
+    let best = json(stdout(&fit(&flags)));
+    let starts = best["starts"].as_array().unwrap();
+    let seeds: Vec<_> = starts
+        .iter()
+        .map(|start| start["seed"].as_u64().unwrap())
+        .collect();
+    assert_eq!(seeds, [7, 8, 9, 10]);
+    // Each start is the run with its seed, and the best of them is kept.
+    let mut least = f64::INFINITY;
+    for start in starts {
+        let seed = start["seed"].to_string();
+        let alone = json(stdout(&fit(&["--seed", &seed, "--json"])));
+        assert_eq!(alone["divergence"], start["divergence"]);
+        least = least.min(alone["divergence"].as_f64().unwrap());
+        let cosine = start["cosine_w"].as_f64().unwrap();
+        assert!((0.0..1.0 + 1e-9).contains(&cosine), "{cosine}");
+    }
+    assert_eq!(best["divergence"].as_f64(), Some(least));
+    assert_eq!(best["settings"]["seed"], 7);
+    // One thread or many, fewer starts than threads: the same bits.
+    let threads = json(stdout(&fit(&[
+        "--restarts",
+        "4",
+        "--seed",
+        "7",
+        "--threads",
+        "9",
+        "--json",
+    ])));
+    assert_eq!(threads["starts"], best["starts"]);
+    let text = stdout(&fit(&["--restarts", "2", "--criterion", "held-out:0.2"]));
+    assert!(
+        text.contains("mean cosine") && text.contains("is kept"),
+        "{text}"
+    );
+    // The run can be repeated.
+    let (config, again) = (folder.path("run/config.toml"), folder.path("again"));
+    stdout(&altbi(&[
+        "fit", "--config", &config, "--quiet", "--out", &again,
+    ]));
+    let w = |run: &str| read_matrix(&Path::new(run).join("W.npy")).unwrap();
+    assert_eq!(w(&again), w(&out));
+    for flags in [
+        ["--restarts", "0", "--seed", "1"],
+        ["--restarts", "2", "--init", "nndsvd"],
+        ["--restarts", "2", "--preset", "practical"],
+    ] {
+        assert_eq!(complaint(&fit(&flags)).0, Some(2), "{flags:?}");
+    }
+}

@@ -8,7 +8,7 @@ use crate::data::Reading;
 use crate::metrics::Recovery;
 use crate::practical::Candidate;
 use crate::problem::Problem;
-use crate::solver::{Outcome, StopReason};
+use crate::solver::{Outcome, StartRecord, StopReason};
 
 /// The contents of `summary.json`, and what `--json` prints.
 ///
@@ -73,6 +73,9 @@ pub struct Summary<Settings> {
     /// Which candidates there were and which one was taken, where there was a choice.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub choice: Option<Choice>,
+    /// All starts, where there were several.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub starts: Vec<StartRecord>,
     /// The run that this one goes on from, where there is one.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub continued: Option<Continued>,
@@ -157,6 +160,7 @@ impl<Settings> Summary<Settings> {
             engine: outcome.engine.name().into(),
             engine_difference: outcome.engine.difference(),
             choice: None,
+            starts: Vec::new(),
             continued: None,
             table: None,
             seconds: outcome.seconds,
@@ -176,6 +180,13 @@ impl<Settings> Summary<Settings> {
     #[must_use]
     pub fn with_choice(mut self, choice: Option<Choice>) -> Self {
         self.choice = choice;
+        self
+    }
+
+    /// With all starts, where there were several.
+    #[must_use]
+    pub fn with_starts(mut self, starts: Vec<StartRecord>) -> Self {
+        self.starts = starts;
         self
     }
 

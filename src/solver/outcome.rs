@@ -290,6 +290,11 @@ impl Outcome {
         self.model().encode_columns(x)
     }
 
+    /// The seed of the random start.
+    pub fn seed(&self) -> u64 {
+        self.config.seed
+    }
+
     /// W and H together.
     pub fn factors(&self) -> Factors {
         Factors {

@@ -30,6 +30,7 @@ use crate::cli::preset::Preset;
   altbi fit x.npy --rank 5 --preset practical --penalize both --penalty smooth --penalty-h l1
                                                 smooth W, sparse H, weights that hold
   altbi fit data.mat:X --rank 4                 a matrix of a MATLAB file
+  altbi fit x.npy --rank 5 --restarts 10        the best of ten starts, and how they differ
   altbi fit --config run/config.toml            the same run again
   altbi fit --continue run --max-iter 5000 --out longer    a finished run goes on
 
@@ -125,6 +126,10 @@ pub(in crate::cli) struct FitArguments {
     /// Seed of the random start
     #[arg(long, default_value_t = 0)]
     pub(super) seed: u64,
+    /// Make so many starts, with the seeds SEED, SEED + 1, …, on all cores, and keep the best: by
+    /// the outer error where something is held out, otherwise by the divergence
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(super) restarts: usize,
     /// W at the start, n×r, a file like DATA; random without it
     #[arg(long, value_name = "FILE")]
     pub(super) init_w: Option<String>,

@@ -3,6 +3,7 @@
 mod arguments;
 mod continued;
 mod practical;
+mod restarts;
 mod summary;
 
 use std::ffi::OsString;
@@ -13,6 +14,7 @@ use altbi::data::{Benchmark, Reading, Source, Table, demo, text_fingerprint};
 use altbi::metrics::recovery;
 use altbi::problem::Scaling;
 use altbi::report::{Choice, HeldOutShare, Labels, RunFolder, RunRecords, Summary, shell_quoted};
+use altbi::solver::StartRecord;
 use altbi::{
     AltBiConfig, Checkpoint, CheckpointFault, Error, Initial, Matrix, Outcome, PenaltyTerm,
     Problem, Result, Selection, Side, Solver, StopReason,
@@ -63,6 +65,7 @@ pub fn fit(arguments: FitArguments) -> Result<Ending> {
         (None, None) => config_file::typed_arguments(&typed())?,
     };
     continued::check(&arguments)?;
+    restarts::check(&arguments)?;
     let folder = arguments.out.as_deref();
     let folder = folder.map(|path| {
         check_inputs_safe(path, arguments.inputs())?;
@@ -242,6 +245,9 @@ impl<'a> Run<'a> {
             checkpoints = checkpoints.after(ended.history, ended.lambda_at_start);
         }
         let aftermath = checkpoints.aftermath();
+        if arguments.restarts > 1 && checkpoint.is_none() {
+            return self.best_of_starts(&checkpoints);
+        }
         let (outcome, choice) = match &self.full {
             Some(full) => self.practical(full, checkpoints, checkpoint.as_ref())?,
             None => (self.once(checkpoints, checkpoint.as_ref())?, None),
@@ -253,11 +259,36 @@ impl<'a> Run<'a> {
         if outcome.stop_reason == StopReason::Interrupted {
             return Ok(self.interrupted(&outcome));
         }
+        self.conclude(outcome, choice, Vec::new(), aftermath.folder_made)
+    }
+
+    /// The best of several starts. They have no checkpoints.
+    fn best_of_starts(&self, checkpoints: &Checkpoints) -> Result<Ending> {
+        match self.restarted(&checkpoints.interrupted())? {
+            Some(of) => self.conclude(of.outcome, None, of.starts, false),
+            None => {
+                self.progress.clear();
+                complain(
+                    "interrupted; nothing is kept, because several starts have no checkpoints",
+                );
+                Ok(Ending::Interrupted)
+            }
+        }
+    }
+
+    /// Writes and prints what came of it, and says how it ended.
+    fn conclude(
+        &self,
+        outcome: Outcome,
+        choice: Option<Choice>,
+        starts: Vec<StartRecord>,
+        folder_made: bool,
+    ) -> Result<Ending> {
         let outcome = match &self.scaling {
             Some(scaling) => outcome.in_units_of_data(scaling),
             None => outcome,
         };
-        let complete = self.finish(&outcome, choice, aftermath.folder_made)?;
+        let complete = self.finish(&outcome, choice, starts, folder_made)?;
         // A run that broke down still has the state before it did.
         match &outcome.breakdown {
             Some(breakdown) => {
@@ -288,9 +319,13 @@ impl<'a> Run<'a> {
 
     /// The solver; only a fresh run looks at the files it starts from.
     fn solver(&self, fresh: bool) -> Result<Solver> {
+        self.solver_with(&self.solver, fresh)
+    }
+
+    /// The same with other settings.
+    fn solver_with(&self, config: &AltBiConfig, fresh: bool) -> Result<Solver> {
         let arguments = self.arguments;
-        let solver = self
-            .solver
+        let solver = config
             .penalizing(arguments.divergence, self.terms.clone())
             .with_shared_criterion(self.outer.criterion());
         if !fresh {
@@ -320,7 +355,13 @@ impl<'a> Run<'a> {
     }
 
     /// Writes and prints what came of it; false if the report could not be made.
-    fn finish(&self, outcome: &Outcome, choice: Option<Choice>, folder_made: bool) -> Result<bool> {
+    fn finish(
+        &self,
+        outcome: &Outcome,
+        choice: Option<Choice>,
+        starts: Vec<StartRecord>,
+        folder_made: bool,
+    ) -> Result<bool> {
         let mut complete = true;
         self.progress.begin("writing the results");
         let recovery = self.truth.as_ref().and_then(|truth| {
@@ -331,13 +372,14 @@ impl<'a> Run<'a> {
         let settings: toml::Table = self.config.parse().expect("altbi wrote it");
         let summary = Summary::new(
             settings,
-            self.solver.seed,
+            outcome.seed(),
             self.data_hash.clone(),
             outcome,
             recovery.as_ref(),
             HeldOutShare::of(&self.problem),
         )
         .with_choice(choice)
+        .with_starts(starts)
         .with_continued(self.before.as_ref().map(|before| before.told.clone()))
         .with_outer(
             self.outer,

@@ -5,7 +5,7 @@ use altbi::metrics::{Recovery, Spread};
 use altbi::report::Summary;
 use altbi::{Divergence, Method, Outcome};
 
-use super::Run;
+use super::{Run, restarts};
 use crate::cli::output::say;
 
 impl Run<'_> {
@@ -40,6 +40,12 @@ impl Run<'_> {
         }
         let (reason, iterations) = (summary.stop_reason, summary.iterations);
         line("stopped", format!("{reason} after {iterations} iterations"));
+        if !summary.starts.is_empty() {
+            let lines = restarts::lines(&summary.starts, summary.seed);
+            for (index, text) in lines.into_iter().enumerate() {
+                line(if index == 0 { "starts" } else { "" }, text);
+            }
+        }
         if let Some(before) = &summary.continued {
             let (run, iterations) = (&before.run, before.iterations);
             line(
