@@ -561,6 +561,18 @@ fn the_best_of_several_starts_is_kept() {
     ]));
     let w = |run: &str| read_matrix(&Path::new(run).join("W.npy")).unwrap();
     assert_eq!(w(&again), w(&out));
+    // The one that was kept goes on.
+    let longer = folder.path("longer");
+    stdout(&altbi(&[
+        "fit",
+        "--continue",
+        &out,
+        "--max-iter",
+        "40",
+        "--quiet",
+        "--out",
+        &longer,
+    ]));
     for flags in [
         ["--restarts", "0", "--seed", "1"],
         ["--restarts", "2", "--init", "nndsvd"],
@@ -568,4 +580,54 @@ fn the_best_of_several_starts_is_kept() {
     ] {
         assert_eq!(complaint(&fit(&flags)).0, Some(2), "{flags:?}");
     }
+}
+
+/// Several starts are interrupted; those that are done are not done again.
+#[cfg(unix)]
+#[test]
+fn interrupted_starts_go_on() {
+    let folder = Folder::new();
+    let x = folder.npy("x.npy", &matrix(300, 60, 0.4));
+    let [whole, run] = ["whole", "run"].map(|name| folder.path(name));
+    let fit = |out: &str| {
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_altbi"));
+        let flags = [
+            "--rank",
+            "4",
+            "--max-iter",
+            "400",
+            "--tol",
+            "0",
+            "--restarts",
+            "6",
+            "--quiet",
+        ];
+        command.args(["fit", &x, "--out", out]).args(flags);
+        command
+    };
+    assert!(fit(&whole).status().unwrap().success());
+    let mut child = fit(&run).spawn().unwrap();
+    let first = Path::new(&run).join("start-0");
+    while !first.exists() && child.try_wait().unwrap().is_none() {
+        std::thread::sleep(std::time::Duration::from_millis(2));
+    }
+    let id = child.id().to_string();
+    let _ = std::process::Command::new("kill")
+        .args(["-INT", &id])
+        .status();
+    let ended = child.wait().unwrap();
+    if ended.code() == Some(130) {
+        let unfinished = altbi(&["complete", &run]);
+        assert!(
+            complaint(&unfinished).1.contains("not finished"),
+            "{unfinished:?}"
+        );
+        stdout(&altbi(&["resume", &run, "--quiet"]));
+    }
+    for name in ["W.npy", "H.npy", "lambda.npy"] {
+        let read = |run: &str| std::fs::read(Path::new(run).join(name)).unwrap();
+        assert!(read(&run) == read(&whole), "{name}");
+    }
+    assert!(!first.exists());
+    assert_eq!(complaint(&altbi(&["resume", &run])).0, Some(2));
 }

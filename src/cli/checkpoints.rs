@@ -105,11 +105,6 @@ impl Checkpoints {
         self.aftermath.lock()
     }
 
-    /// The flag that Ctrl-C raises.
-    pub fn interrupted(&self) -> Arc<AtomicBool> {
-        self.interrupted.clone()
-    }
-
     /// Whether Ctrl-C was pressed.
     pub fn is_interrupted(&self) -> bool {
         self.interrupted.load(Ordering::SeqCst)

@@ -15,6 +15,7 @@
 //! | `config.toml` | every setting; `altbi fit --config` repeats the run |
 //! | `report.html` | a page that needs nothing but itself |
 //! | `figures/*.svg` | its pictures |
+//! | `start-7` | the start with the seed 7, only while a run with several is unfinished |
 //! | `checkpoint` | only while a run is unfinished |
 //!
 //! A report is made from the folder alone, long after the run if need be. So is the
@@ -32,6 +33,7 @@ mod page;
 mod penalties;
 mod records;
 mod run_folder;
+mod starts;
 mod summary;
 
 pub use bias::BiasRecords;

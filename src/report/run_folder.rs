@@ -171,6 +171,7 @@ impl RunFolder {
     /// [`Error::Write`].
     pub fn finish(&self) -> Result<()> {
         sweep(&self.path)?;
+        self.remove_starts()?;
         self.remove_checkpoint()
     }
 

@@ -102,3 +102,64 @@ fn start(problem: &Problem, other: &Array2<f64>) -> Array2<f64> {
         }
     })
 }
+
+/// An error about the transposed data, as the caller sees them.
+pub(super) fn as_columns(error: Error) -> Error {
+    match error {
+        Error::Shape {
+            what,
+            expected,
+            found,
+        } => Error::Shape {
+            what,
+            expected: [expected[1], expected[0]],
+            found: [found[1], found[0]],
+        },
+        Error::NegativeEntry {
+            what,
+            row,
+            column,
+            value,
+        } => Error::NegativeEntry {
+            what,
+            row: column,
+            column: row,
+            value,
+        },
+        Error::NotFiniteEntry {
+            what,
+            row,
+            column,
+            value,
+        } => Error::NotFiniteEntry {
+            what,
+            row: column,
+            column: row,
+            value,
+        },
+        Error::OutsideDomain {
+            divergence,
+            condition,
+            row,
+            column,
+            value,
+        } => Error::OutsideDomain {
+            divergence,
+            condition,
+            row: column,
+            column: row,
+            value,
+        },
+        Error::EmptyMatrix {
+            what,
+            rows,
+            columns,
+        } => Error::EmptyMatrix {
+            what,
+            rows: columns,
+            columns: rows,
+        },
+        Error::UnobservedRow { row } => Error::UnobservedColumn { column: row },
+        error => error,
+    }
+}

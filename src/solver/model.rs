@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use ndarray::Array2;
 
-use super::encode::{Patience, encode};
+use super::encode::{Patience, as_columns, encode};
 use super::natural::absolute;
 use crate::config::AltBiConfig;
 use crate::device::Device;
@@ -345,66 +345,5 @@ fn of_rows(one: &WeightedPenalty) -> Array2<f64> {
     match one.side {
         Side::W => one.lambda.clone(),
         Side::H => one.lambda.t().as_standard_layout().into_owned(),
-    }
-}
-
-/// An error about the transposed data, as the caller sees them.
-fn as_columns(error: Error) -> Error {
-    match error {
-        Error::Shape {
-            what,
-            expected,
-            found,
-        } => Error::Shape {
-            what,
-            expected: [expected[1], expected[0]],
-            found: [found[1], found[0]],
-        },
-        Error::NegativeEntry {
-            what,
-            row,
-            column,
-            value,
-        } => Error::NegativeEntry {
-            what,
-            row: column,
-            column: row,
-            value,
-        },
-        Error::NotFiniteEntry {
-            what,
-            row,
-            column,
-            value,
-        } => Error::NotFiniteEntry {
-            what,
-            row: column,
-            column: row,
-            value,
-        },
-        Error::OutsideDomain {
-            divergence,
-            condition,
-            row,
-            column,
-            value,
-        } => Error::OutsideDomain {
-            divergence,
-            condition,
-            row: column,
-            column: row,
-            value,
-        },
-        Error::EmptyMatrix {
-            what,
-            rows,
-            columns,
-        } => Error::EmptyMatrix {
-            what,
-            rows: columns,
-            columns: rows,
-        },
-        Error::UnobservedRow { row } => Error::UnobservedColumn { column: row },
-        error => error,
     }
 }

@@ -104,8 +104,7 @@ fn side_by_side(threads: usize, work: impl Fn() + Sync) -> Result<()> {
         .map_err(|error| refused(error.to_string()))?;
     std::thread::scope(|scope| {
         for pool in &pools {
-            let spawned =
-                std::thread::Builder::new().spawn_scoped(scope, || pool.install(|| work()));
+            let spawned = std::thread::Builder::new().spawn_scoped(scope, || pool.install(&work));
             spawned.map_err(|error| refused(error.to_string()))?;
         }
         Ok(())

@@ -33,6 +33,9 @@ pub(super) fn settings_of(typed: &[OsString]) -> Result<Option<FitArguments>> {
     };
     let path = run.join("config.toml");
     let text = RunFolder::open(&run)?.read_config()?;
+    // It has one start, however many the old run had.
+    let lines = text.lines().filter(|line| !line.starts_with("restarts ="));
+    let text: String = lines.map(|line| format!("{line}\n")).collect();
     config_file::parse(&text, &path, typed).map(Some)
 }
 
@@ -49,7 +52,7 @@ pub(super) fn check(arguments: &FitArguments) -> Result<()> {
         Ok(())
     } else if arguments.out.is_none() {
         refuse(
-            "no --out",
+            "a run without --out",
             "nothing is written over the old run: say --out DIR for the new one",
         )
     } else if arguments.preset == Preset::Practical {

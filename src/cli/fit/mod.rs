@@ -2,6 +2,8 @@
 
 mod arguments;
 mod continued;
+mod keeper;
+mod notes;
 mod practical;
 mod restarts;
 mod summary;
@@ -16,8 +18,8 @@ use altbi::problem::Scaling;
 use altbi::report::{Choice, HeldOutShare, Labels, RunFolder, RunRecords, Summary, shell_quoted};
 use altbi::solver::StartRecord;
 use altbi::{
-    AltBiConfig, Checkpoint, CheckpointFault, Error, Initial, Matrix, Outcome, PenaltyTerm,
-    Problem, Result, Selection, Side, Solver, StopReason,
+    AltBiConfig, Checkpoint, CheckpointFault, Error, Matrix, Outcome, PenaltyTerm, Problem, Result,
+    Side, Solver, StopReason,
 };
 use clap::Args;
 
@@ -86,12 +88,21 @@ fn progress(arguments: &FitArguments) -> Progress {
 pub fn resume(arguments: &ResumeArguments) -> Result<Ending> {
     let folder = RunFolder::open(&arguments.folder)?;
     folder.lock()?;
-    let bytes = folder.read_checkpoint()?;
+    let starts = folder.check_starts().is_ok();
+    let bytes = match starts {
+        true => Vec::new(),
+        false => folder.read_checkpoint()?,
+    };
     let config = folder.read_config()?;
     let path = folder.path().join("config.toml");
     let mut settings = config_file::parse(&config, &path, &[])?;
     settings.quiet = arguments.quiet;
     settings.json = arguments.json;
+    if starts {
+        let mut run = Run::new(&settings, Some(folder), progress(&settings))?;
+        run.config = config;
+        return run.best_of_starts(true);
+    }
     let checkpoint = Checkpoint::decode(&bytes)?;
     if checkpoint.settings_hash != text_fingerprint(&config) {
         return Err(CheckpointFault::OtherSettings.into());
@@ -103,14 +114,6 @@ pub fn resume(arguments: &ResumeArguments) -> Result<Ending> {
     }
     run.execute(Some(checkpoint))
 }
-
-/// A share of the first outer error below which a later one is a perfect fit.
-const ROUNDING: f64 = 1e-9;
-/// How much higher the last outer error may be than the lowest, before it is worth a note.
-const MUCH_WORSE: f64 = 1.1;
-
-/// The share of X that one row or column carries, before it is worth a note.
-const MOST: f64 = 0.8;
 
 /// A run about to begin: its data read, its settings fixed.
 struct Run<'a> {
@@ -228,6 +231,9 @@ impl<'a> Run<'a> {
 
     fn execute(&self, checkpoint: Option<Checkpoint>) -> Result<Ending> {
         let arguments = self.arguments;
+        if arguments.restarts > 1 {
+            return self.best_of_starts(false);
+        }
         let problem = &self.problem;
         let mut checkpoints = Checkpoints::new(
             self.folder.clone(),
@@ -245,9 +251,6 @@ impl<'a> Run<'a> {
             checkpoints = checkpoints.after(ended.history, ended.lambda_at_start);
         }
         let aftermath = checkpoints.aftermath();
-        if arguments.restarts > 1 && checkpoint.is_none() {
-            return self.best_of_starts(&checkpoints);
-        }
         let (outcome, choice) = match &self.full {
             Some(full) => self.practical(full, checkpoints, checkpoint.as_ref())?,
             None => (self.once(checkpoints, checkpoint.as_ref())?, None),
@@ -260,20 +263,6 @@ impl<'a> Run<'a> {
             return Ok(self.interrupted(&outcome));
         }
         self.conclude(outcome, choice, Vec::new(), aftermath.folder_made)
-    }
-
-    /// The best of several starts. They have no checkpoints.
-    fn best_of_starts(&self, checkpoints: &Checkpoints) -> Result<Ending> {
-        match self.restarted(&checkpoints.interrupted())? {
-            Some(of) => self.conclude(of.outcome, None, of.starts, false),
-            None => {
-                self.progress.clear();
-                complain(
-                    "interrupted; nothing is kept, because several starts have no checkpoints",
-                );
-                Ok(Ending::Interrupted)
-            }
-        }
     }
 
     /// Writes and prints what came of it, and says how it ended.
@@ -428,49 +417,6 @@ impl<'a> Run<'a> {
             self.print(&summary, outcome, recovery.as_ref());
         }
         Ok(complete)
-    }
-
-    /// What a user should know about a run that went well.
-    fn warn(&self, outcome: &Outcome) {
-        let given = self.arguments.init_w.is_some() && self.arguments.init_h.is_some();
-        if self.solver.initial == Initial::Nndsvd && self.solver.rank > 1 && !given {
-            complain(
-                "note: multiplicative updates keep the zeros of --init nndsvd; --init nndsvda \
-                 fills them",
-            );
-        }
-        if self.scaling.is_none() {
-            let [(row, of_row), (column, of_column)] = self.largest;
-            let name = |kind: &str, named: bool, name: String| match named {
-                true => format!("{kind} {name}"),
-                false => name,
-            };
-            let labels = &self.labels;
-            let row = name("row", labels.rows.is_some(), labels.row(row));
-            let column = name("column", labels.columns.is_some(), labels.column(column));
-            let [n, m] = self.problem.shape();
-            for (line, share, lines) in [(row, of_row, n), (column, of_column, m)] {
-                if share > MOST && lines > 1 {
-                    let percent = (100.0 * share).floor();
-                    complain(format!(
-                        "note: {line} carries {percent} % of X: see --scale"
-                    ));
-                }
-            }
-        }
-        let iterates = outcome.history.iter();
-        let best = iterates.min_by(|a, b| a.outer_error.total_cmp(&b.outer_error));
-        if let Some(best) = best
-            && self.solver.select == Selection::Last
-            && outcome.outer_error > MUCH_WORSE * best.outer_error
-            && outcome.outer_error > ROUNDING * outcome.history[0].outer_error
-        {
-            complain(format!(
-                "note: the outer error of the last iterate is {:.3e}, that of iteration {} was \
-                 {:.3e}; --select best keeps it",
-                outcome.outer_error, best.iteration, best.outer_error
-            ));
-        }
     }
 
     /// What the updates did not see, and the name of its file without the ending.

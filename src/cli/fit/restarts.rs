@@ -1,13 +1,18 @@
 //! `--restarts N`: several starts, the best of them kept.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use altbi::criterion::Unseen;
+use altbi::report::shell_quoted;
 use altbi::solver::{Restarted, StartRecord, restarts};
-use altbi::{Error, Initial, Observer, Record, Result, Signal, State};
+use altbi::{Error, Initial, Result};
 
+use super::keeper::{Keeper, Starts};
 use super::{FitArguments, Run};
+use crate::cli::Ending;
+use crate::cli::checkpoints::interruption;
+use crate::cli::output::complain;
 use crate::cli::preset::Preset;
 
 /// Starts that the summary shows one by one.
@@ -46,21 +51,32 @@ pub(super) fn check(arguments: &FitArguments) -> Result<()> {
     }
 }
 
-/// Ends a start when Ctrl-C was pressed.
-struct Interruption(Arc<AtomicBool>);
-
-impl Observer for Interruption {
-    fn iterated(&mut self, _record: &Record, _state: &State) -> Signal {
-        match self.0.load(Ordering::SeqCst) {
-            true => Signal::Stop,
-            false => Signal::Continue,
-        }
-    }
-}
-
 impl Run<'_> {
-    /// All starts; none if they were interrupted.
-    pub(super) fn restarted(&self, interrupted: &Arc<AtomicBool>) -> Result<Option<Restarted>> {
+    /// The best of several starts; some may have been made before.
+    pub(super) fn best_of_starts(&self, resumed: bool) -> Result<Ending> {
+        let starts = Arc::new(Starts::new(
+            self.folder.clone(),
+            (&self.config, &self.inputs_to_keep),
+            &self.data_hash,
+            interruption(),
+            resumed,
+        ));
+        if let Some(of) = self.restarted(&starts)? {
+            return self.conclude(of.outcome, None, of.starts, starts.folder_made());
+        }
+        self.progress.clear();
+        match &self.folder {
+            Some(folder) => complain(format!(
+                "interrupted; go on with\n  altbi resume {}",
+                shell_quoted(folder.path())
+            )),
+            None => complain("interrupted; nothing is kept, because no --out was given"),
+        }
+        Ok(Ending::Interrupted)
+    }
+
+    /// All starts, but for those that were finished before; none if they were interrupted.
+    fn restarted(&self, starts: &Arc<Starts>) -> Result<Option<Restarted>> {
         let (first, count) = (self.solver.seed, self.arguments.restarts);
         let seeds: Vec<u64> = (0..count as u64).map(|k| first.wrapping_add(k)).collect();
         let threads = match self.solver.threads {
@@ -72,10 +88,15 @@ impl Run<'_> {
         let by_outer_error = self.outer.unseen != Unseen::Nothing;
         restarts(&seeds, threads, by_outer_error, |seed, threads| {
             let config = self.solver.clone().with_seed(seed).with_threads(threads);
-            let solver = self.solver_with(&config, true)?;
-            let outcome = solver
-                .observe(Interruption(interrupted.clone()))
-                .run(&self.problem)?;
+            let earlier = starts.earlier(seed)?;
+            let keeper = Keeper::new(seed, starts, earlier.as_ref(), &self.problem)?;
+            let solver = self.solver_with(&config, earlier.is_none())?;
+            let mut solver = solver.observe(keeper.clone());
+            let outcome = match &earlier {
+                Some(earlier) => solver.resume(&self.problem, earlier)?,
+                None => solver.run(&self.problem)?,
+            };
+            keeper.keep()?;
             let done = 1 + done.fetch_add(1, Ordering::SeqCst);
             let divergence = outcome.divergence;
             self.progress
