@@ -22,7 +22,7 @@ fn main() -> Result<()> {
         outcome.lambda.slice(ndarray::s![..5, 0])
     );
     let new_columns = altbi::data::benchmark_a(200, 4, 3, 2).x;
-    let encoded = outcome.transform(&new_columns)?;
+    let encoded = outcome.encode_columns(&new_columns)?;
     println!("four new columns, encoded:\n{encoded:.3}");
     assert!(outcome.relative_error < 0.05);
     Ok(())

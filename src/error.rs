@@ -290,6 +290,32 @@ pub enum Error {
         /// What is in its way.
         reason: String,
     },
+    /// New rows or columns under a penalty that couples them.
+    #[error(
+        "the penalty {penalty} compares {what} with their neighbours, and new {what} have none: encode them without penalties (--plain; library: Model::without_penalties)"
+    )]
+    CoupledPenalty {
+        /// The penalty.
+        penalty: String,
+        /// Rows or columns.
+        what: &'static str,
+    },
+    /// Data whose features are not those of a run.
+    #[error("the {what} of the data are not those of the run: {reason}")]
+    Features {
+        /// Rows or columns.
+        what: &'static str,
+        /// The names in which they differ.
+        reason: String,
+    },
+    /// Data that has changed since a run.
+    #[error("{data} has changed since the run {}: its fingerprint is another one than that in summary.json", run.display())]
+    DataChanged {
+        /// The data.
+        data: String,
+        /// The run folder.
+        run: PathBuf,
+    },
     /// The implicit mode is exact only at a fixed point of the update.
     #[error(
         "implicit mode needs a fixed point of the update: after {updates} updates an entry of the factor still moves by {residual:.2e} of the largest one (tolerance {tolerance:e})"

@@ -68,6 +68,8 @@ pub use penalty::{
     Coupling, Group, Hoyer, L1, NoPenalty, Penalty, PenaltyTerm, Smooth, SquaredL1, SquaredL2,
 };
 pub use problem::{Problem, ToMatrix};
-pub use solver::{Best, Checkpoint, Observer, Outcome, Record, Signal, Solver, State, StopReason};
+pub use solver::{
+    Best, Checkpoint, Model, Observer, Outcome, Record, Signal, Solver, State, StopReason,
+};
 pub use sparse::{Matrix, SparseMatrix, Zeros};
 pub use split::{MajoriserPowers, Split};

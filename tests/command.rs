@@ -61,8 +61,9 @@ fn the_configuration_lists_every_flag() {
     let words = help.split_whitespace();
     let flags = words.filter_map(|word| word.strip_prefix("--"));
     let flags = flags.map(|flag| flag.trim_matches(|c: char| !c.is_ascii_alphanumeric()));
+    // (--continue needs a finished run: tests/people.rs.)
     let about_the_call = [
-        "config", "out", "force", "quiet", "json", "help", "version", "",
+        "config", "out", "force", "quiet", "json", "help", "version", "continue", "",
     ];
     let mut seen = 0;
     for flag in flags.filter(|flag| !about_the_call.contains(flag)) {

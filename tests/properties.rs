@@ -470,25 +470,25 @@ fn new_columns_are_encoded_one_by_one() {
         .with_tolerance(1e-9)
         .fit(&known)
         .unwrap();
-    let encoded = outcome.transform(&new).unwrap();
+    let encoded = outcome.encode_columns(&new).unwrap();
     assert_eq!(encoded.dim(), (3, 10));
-    // What the run itself encoded, transform encodes as well.
+    // What the run itself encoded, encode_columns encodes as well.
     let error = |h: &Array2<f64>, x: &Array2<f64>| {
         let residual = outcome.w.dot(h) - x;
         residual.mapv(|e| e * e).sum() / x.mapv(|e| e * e).sum()
     };
-    let again = outcome.transform(&known).unwrap();
+    let again = outcome.encode_columns(&known).unwrap();
     assert!(error(&again, &known) < 1.01 * error(&outcome.h, &known));
     assert!(error(&encoded, &new) < 0.01);
     // A column made of W gives its code back.
     let code = matrix(3, 4, 0.6);
-    let decoded = outcome.transform(&outcome.w.dot(&code)).unwrap();
+    let decoded = outcome.encode_columns(&outcome.w.dot(&code)).unwrap();
     assert_close("code", &decoded, &code, 1e-5);
     // A column's code does not depend on its neighbours' number or order.
     let last = new.slice(s![.., 9..]).to_owned();
-    let alone = outcome.transform(&last).unwrap();
+    let alone = outcome.encode_columns(&last).unwrap();
     assert_close("last", &alone, &encoded.slice(s![.., 9..]).to_owned(), 1e-3);
-    let wrong = outcome.transform(&Array2::<f64>::ones((49, 2)));
+    let wrong = outcome.encode_columns(&Array2::<f64>::ones((49, 2)));
     assert!(matches!(
         wrong,
         Err(Error::Shape {

@@ -89,6 +89,13 @@ impl Checkpoints {
         self
     }
 
+    /// Takes up the story of a run that ended; the folder is another one.
+    pub fn after(mut self, history: Vec<Record>, lambda_at_start: Array2<f64>) -> Self {
+        self.history = history;
+        self.lambda_at_start = Some(lambda_at_start);
+        self
+    }
+
     /// To be looked at when the run is over.
     pub fn aftermath(&self) -> Arc<Mutex<Aftermath>> {
         self.aftermath.clone()

@@ -147,7 +147,7 @@ pub fn typed_arguments(typed: &[OsString]) -> Result<FitArguments> {
 fn is_file(key: &str, text: &str) -> bool {
     match key {
         "data" => text != "-",
-        "mask" | "init-w" | "init-h" => true,
+        "mask" | "init-w" | "init-h" | "continue" => true,
         "lambda" => text != "auto" && text.parse::<f64>().is_err(),
         _ => false,
     }

@@ -1,12 +1,12 @@
 //! The data that a command works on: how it is read, its weights, its precision.
 
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use altbi::data::{
     Contents, Decimal, Detect, Encoding, Reading, Separator, Source, Table, TableOptions,
-    fingerprint, text_fingerprint,
+    check_room, fingerprint, text_fingerprint,
 };
 use altbi::device::Device;
 use altbi::problem::Weights;
@@ -88,6 +88,13 @@ impl<T: fmt::Display> fmt::Display for OrAuto<T> {
             Some(value) => value.fmt(formatter),
         }
     }
+}
+
+/// Data of which every entry is at hand, with a weight for each where some are missing.
+pub struct Dense {
+    pub values: Array2<f64>,
+    pub mask: Option<Array2<f64>>,
+    pub labels: Labels,
 }
 
 /// What was read: the matrix with its names, and the weights of its entries.
@@ -267,6 +274,36 @@ impl Data {
     pub fn weights_to_csv(&self) -> Option<String> {
         let weights = self.weights.as_ref()?;
         Some(Table::from(weights.to_array()).to_csv())
+    }
+
+    /// Whether only some entries are stored.
+    pub fn is_sparse(&self) -> bool {
+        self.matrix.as_sparse().is_some()
+    }
+
+    /// All entries, of a sparse matrix too if there is room for them.
+    pub fn dense(self, arguments: &DataArguments, path: &Path) -> Result<Dense> {
+        let (rows, columns) = self.matrix.dim();
+        let mut mask = self.weights.map(|weights| weights.to_array());
+        let values = match self.matrix {
+            Matrix::Dense(values) => values,
+            Matrix::Sparse(matrix) => {
+                check_room(path, rows, columns)?;
+                if arguments.zeros == Zeros::Missing {
+                    let mut stored = Array2::zeros((rows, columns));
+                    for (row, column, _) in matrix.triplets() {
+                        stored[[row, column]] = mask.as_ref().map_or(1.0, |of| of[[row, column]]);
+                    }
+                    mask = Some(stored);
+                }
+                matrix.to_dense()
+            }
+        };
+        Ok(Dense {
+            values,
+            mask,
+            labels: self.labels,
+        })
     }
 
     /// The checked problem of the matrix, with its weights; the names stay.

@@ -12,8 +12,10 @@ mod arguments;
 mod bias;
 mod checkpoints;
 mod compare;
+mod complete;
 mod config_file;
 mod data;
+mod encode;
 mod fit;
 mod generate;
 mod gradcheck;
@@ -25,6 +27,7 @@ mod progress;
 mod report;
 mod reproduce;
 mod shell;
+mod tables;
 
 use std::process::ExitCode;
 
@@ -41,6 +44,7 @@ const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), " (Burn 0.22.1, ndarray
   altbi fit                            factorise the embedded demo
   altbi fit x.npy --rank 5 --out run   factorise a file, keep everything in the folder run
   altbi resume run                     go on with an interrupted run
+  altbi encode run new.csv             new rows in terms of the run's components
   altbi gradcheck                      are the hypergradients right?
   altbi compare --benchmark b --runs 3  how else λ could be chosen, at equal budget
   altbi reproduce a --runs 3           the paper's benchmark A, every method, three starts")]
@@ -55,6 +59,10 @@ enum Command {
     Fit(fit::FitArguments),
     /// Go on with an interrupted run
     Resume(fit::ResumeArguments),
+    /// New rows or columns in terms of the factors of a run
+    Encode(encode::EncodeArguments),
+    /// The reconstruction WH of a run, or its data with the missing entries filled
+    Complete(complete::CompleteArguments),
     /// Compare hypergradients of all modes, on built-in cases or on your own data
     Gradcheck(gradcheck::GradcheckArguments),
     /// How short a bunch is too short: hypergradients at T = 1, 2, 4, … and ∞
@@ -85,6 +93,8 @@ pub fn run() -> ExitCode {
     let result = match Cli::parse().command {
         Command::Fit(arguments) => fit::fit(arguments),
         Command::Resume(arguments) => fit::resume(&arguments),
+        Command::Encode(arguments) => encode::encode(&arguments),
+        Command::Complete(arguments) => complete::complete(&arguments),
         Command::Gradcheck(arguments) => gradcheck::gradcheck(&arguments),
         Command::Bias(arguments) => bias::bias(&arguments),
         Command::Compare(arguments) => compare::compare(&arguments),

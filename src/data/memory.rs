@@ -17,11 +17,12 @@ const PER_LINE: f64 = 32.0;
 /// kept twice in vectors that grow by doubling, and a number for each.
 const PER_BYTE_OF_ROW: usize = 32;
 
-/// Refuses a matrix that this machine has no room to work on, before any of it is read.
+/// Refuses a matrix that this machine has no room to work on, before any of it is read or
+/// made; `path` is the file that it comes from or goes to.
 ///
 /// # Errors
 /// [`Error::TooLarge`] with the sizes.
-pub(super) fn check_room(path: &Path, rows: usize, columns: usize) -> Result<()> {
+pub fn check_room(path: &Path, rows: usize, columns: usize) -> Result<()> {
     let needed = rows as f64 * columns as f64 * size_of::<f64>() as f64;
     fits(needed).map_err(|free| Error::TooLarge {
         path: path.into(),

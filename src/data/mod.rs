@@ -45,12 +45,12 @@ pub use graph::{Edge, read_edges};
 pub(crate) use lock::Lock;
 pub use lock::Reservation;
 pub use matrix_market::matrix_market;
+pub use memory::check_room;
 pub use npy::write_npy;
 pub use table::{Decimal, Detect, Encoding, Reading, Separator, Table, TableOptions};
 
 use self::contents::{Format, has_names};
 use self::gzip::unpacked;
-use self::memory::check_room;
 use self::table::read_separated;
 use crate::error::{Error, Result};
 use crate::sparse::Matrix;

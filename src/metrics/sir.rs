@@ -5,6 +5,7 @@ use pathfinding::kuhn_munkres::kuhn_munkres;
 use pathfinding::matrix::Matrix;
 
 use crate::error::{Error, Result};
+use crate::factors::Factors;
 
 /// How well each true component was recovered, in decibels.
 #[derive(Debug, Clone, PartialEq)]
@@ -87,6 +88,26 @@ pub fn recovery(
     })
 }
 
+/// How alike the components of two pairs of factors are: the mean cosine of W's columns and
+/// that of H's rows, components assigned as in [`recovery`]. 1 is the same up to order and
+/// scale.
+///
+/// # Errors
+/// As [`recovery`].
+///
+/// # Shapes
+/// Both pairs n×r and r×m.
+pub fn likeness(one: &Factors, other: &Factors) -> Result<[f64; 2]> {
+    let assignment = recovery(&one.w, &one.h, &other.w, &other.h)?.assignment;
+    let pairs = || assignment.iter().enumerate();
+    let of_w = pairs().map(|(k, &l)| cosine(one.w.column(k), other.w.column(l)));
+    let of_h = pairs().map(|(k, &l)| cosine(one.h.row(k), other.h.row(l)));
+    Ok([
+        mean(&of_w.collect::<Vec<_>>()),
+        mean(&of_h.collect::<Vec<_>>()),
+    ])
+}
+
 fn unit(signal: ArrayView1<f64>) -> impl Iterator<Item = f64> {
     let norm = signal.iter().map(|a| a * a).sum::<f64>().sqrt();
     let scale = if norm > 0.0 { 1.0 / norm } else { 0.0 };
@@ -121,6 +142,21 @@ mod tests {
         let noisy = recovery(&w, &h, &array![[1.0], [0.1]], &h).unwrap();
         let distance = 2.0 * (1.0 - 1.0 / 1.01f64.sqrt());
         assert!((noisy.mean_w() + 10.0 * distance.log10()).abs() < 1e-9);
+    }
+
+    #[test]
+    fn likeness_is_one_up_to_order_and_scale() {
+        let one = Factors {
+            w: array![[1.0, 0.0], [0.0, 1.0]],
+            h: array![[1.0, 0.0], [0.0, 1.0]],
+        };
+        let other = Factors {
+            w: array![[0.0, 3.0], [2.0, 0.0]],
+            h: array![[0.0, 1.0], [1.0, 1.0]],
+        };
+        let [of_w, of_h] = likeness(&one, &other).unwrap();
+        assert!((of_w - 1.0).abs() < 1e-12);
+        assert!((of_h - (1.0 + 0.5f64.sqrt()) / 2.0).abs() < 1e-12);
     }
 
     #[test]

@@ -3,6 +3,7 @@
 mod checks;
 mod drawn_zeros;
 mod observed;
+mod scaling;
 mod sparse;
 mod speckle;
 mod thinning;
@@ -18,6 +19,7 @@ use rayon::prelude::*;
 
 pub use drawn_zeros::DRAWS;
 pub use observed::Observed;
+pub use scaling::{Scale, Scaling};
 pub use speckle::ZEROS;
 pub use to_matrix::ToMatrix;
 pub use weights::Weights;
@@ -142,9 +144,15 @@ impl Problem {
         Self::checked(x.to_matrix()?.into(), mask, held_out, precision, false)
     }
 
-    /// Columns to be encoded, which may well be all zero.
-    pub(crate) fn of_columns(x: &(impl ToMatrix + ?Sized), precision: Precision) -> Result<Self> {
-        Self::checked(x.to_matrix()?.into(), None, None, precision, true)
+    /// Rows to be encoded, which may well be all zero, and of which a column may be missing
+    /// everywhere.
+    pub(crate) fn to_encode(
+        x: Array2<f64>,
+        mask: Option<Array2<f64>>,
+        precision: Precision,
+    ) -> Result<Self> {
+        let mask = weights("the mask", mask, precision)?;
+        Self::checked(x.into(), mask, None, precision, true)
     }
 
     fn checked(
@@ -152,7 +160,7 @@ impl Problem {
         mask: Option<Weights>,
         held_out: Option<Weights>,
         precision: Precision,
-        zeros_allowed: bool,
+        to_encode: bool,
     ) -> Result<Self> {
         let (rows, columns) = x.dim();
         if rows == 0 || columns == 0 {
@@ -162,7 +170,11 @@ impl Problem {
                 columns,
             });
         }
-        check_weights(mask.as_ref(), held_out.as_ref(), [rows, columns])?;
+        match check_weights(mask.as_ref(), held_out.as_ref(), [rows, columns]) {
+            // (Rows are looked at first.)
+            Err(Error::UnobservedColumn { .. }) if to_encode => {}
+            checked => checked?,
+        }
         let floor = precision.floor();
         let needed = needed(mask.as_ref(), held_out.as_ref());
         let stored = |index, value: f64| {
@@ -200,7 +212,7 @@ impl Problem {
             }
         };
         drop(needed);
-        if largest == 0.0 && !zeros_allowed {
+        if largest == 0.0 && !to_encode {
             return Err(Error::AllZero {
                 rows,
                 columns,

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use super::figures::FIGURES;
 use super::run_folder::RunFolder;
+use super::starts::is_start;
 use crate::data::{Lock, Reservation, folder_of};
 use crate::error::{Error, Result};
 
@@ -144,11 +145,12 @@ impl RunFolder {
 }
 
 /// What altbi writes into a run folder.
-const OWN: [&str; 15] = [
+const OWN: [&str; 16] = [
     "W.npy",
     "H.npy",
     "W.csv",
     "labels.json",
+    "scale.npy",
     "H.csv",
     "held_out.npy",
     "held_out.mtx",
@@ -177,7 +179,8 @@ fn is_weights(name: &str) -> bool {
 }
 
 fn is_own(name: &str) -> bool {
-    OWN.contains(&name) || name == CHECKPOINT || is_weights(name) || name.starts_with(STRAY)
+    let known = OWN.contains(&name) || name == CHECKPOINT;
+    known || is_weights(name) || is_start(name) || name.starts_with(STRAY)
 }
 
 fn is_own_figure(name: &str) -> bool {
@@ -271,10 +274,17 @@ mod tests {
             "lambda_h_3.npy",
             "W.csv",
             "labels.json",
+            "start-12",
         ] {
             assert!(is_own(name), "{name}");
         }
-        for name in ["lambda_mine.npy", "lambda.csv", "notes.npy", "lambda_h"] {
+        for name in [
+            "lambda_mine.npy",
+            "lambda.csv",
+            "notes.npy",
+            "lambda_h",
+            "start-up",
+        ] {
             assert!(!is_own(name), "{name}");
         }
         assert!(is_own_figure("convergence.svg") && !is_own_figure("sketch.svg"));

@@ -7,6 +7,7 @@
 //! | `lambda_h.npy`, `lambda_2.npy`, … | λ of H, of a second penalty; each with its `_start` |
 //! | `W.csv`, `H.csv` | the factors with the data's labels, on request |
 //! | `labels.json` | the names of the data's rows and columns, where it has some |
+//! | `scale.npy` | what the rows or columns of the data were divided by, where they were |
 //! | `held_out.npy` | the weights of held-out entries, 0 elsewhere; `.mtx` of a sparse X |
 //! | `thinned.npy` | the counts that the updates did not see, where counts were thinned; likewise |
 //! | `history.csv` | one row per iteration, the start included |
@@ -14,6 +15,7 @@
 //! | `config.toml` | every setting; `altbi fit --config` repeats the run |
 //! | `report.html` | a page that needs nothing but itself |
 //! | `figures/*.svg` | its pictures |
+//! | `start-7` | the start with the seed 7, only while a run with several is unfinished |
 //! | `checkpoint` | only while a run is unfinished |
 //!
 //! A report is made from the folder alone, long after the run if need be. So is the
@@ -26,10 +28,12 @@ mod experiment;
 mod figures;
 mod html;
 mod labels;
+mod model;
 mod page;
 mod penalties;
 mod records;
 mod run_folder;
+mod starts;
 mod summary;
 
 pub use bias::BiasRecords;
@@ -38,7 +42,8 @@ pub use experiment::ExperimentReport;
 pub use figures::Figure;
 pub use html::shell_quoted;
 pub use labels::Labels;
+pub use model::arrangement;
 pub use penalties::PenaltyRecord;
 pub use records::RunRecords;
 pub use run_folder::RunFolder;
-pub use summary::{Choice, HeldOutShare, SparseRecord, Summary};
+pub use summary::{Choice, Continued, HeldOutShare, SparseRecord, Summary};

@@ -11,6 +11,7 @@ use super::figures::{FIGURES, Figure, figures};
 use super::html::run_page;
 use super::labels::Labels;
 use super::run_folder::RunFolder;
+use super::starts::has_starts;
 use crate::data::read_matrix;
 use crate::error::{Error, Result};
 use crate::factors::Side;
@@ -58,7 +59,8 @@ impl RunRecords {
             path: folder.join(name),
             reason,
         };
-        if folder.join("checkpoint").exists() && !folder.join("summary.json").exists() {
+        let begun = folder.join("checkpoint").exists() || has_starts(folder);
+        if begun && !folder.join("summary.json").exists() {
             return Err(Error::Unfinished {
                 path: folder.into(),
             });

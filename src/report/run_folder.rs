@@ -106,6 +106,9 @@ impl RunFolder {
             write_npy(&self.path.join(name), matrix)?;
         }
         self.write_weights(outcome)?;
+        if let Some(scaling) = outcome.scaling() {
+            write_npy(&self.path.join("scale.npy"), &scaling.to_matrix())?;
+        }
         match held_out {
             None => {}
             Some((name, Matrix::Dense(matrix))) => {
@@ -168,6 +171,7 @@ impl RunFolder {
     /// [`Error::Write`].
     pub fn finish(&self) -> Result<()> {
         sweep(&self.path)?;
+        self.remove_starts()?;
         self.remove_checkpoint()
     }
 

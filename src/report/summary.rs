@@ -8,7 +8,7 @@ use crate::data::Reading;
 use crate::metrics::Recovery;
 use crate::practical::Candidate;
 use crate::problem::Problem;
-use crate::solver::{Outcome, StopReason};
+use crate::solver::{Outcome, StartRecord, StopReason};
 use crate::sparse::Zeros;
 
 /// The contents of `summary.json`, and what `--json` prints.
@@ -74,6 +74,12 @@ pub struct Summary<Settings> {
     /// Which candidates there were and which one was taken, where there was a choice.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub choice: Option<Choice>,
+    /// All starts, where there were several.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub starts: Vec<StartRecord>,
+    /// The run that this one goes on from, where there is one.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub continued: Option<Continued>,
     /// How the table was read, where the data is one.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub table: Option<Reading>,
@@ -118,6 +124,15 @@ impl SparseRecord {
             zeros: zeros.to_string(),
         })
     }
+}
+
+/// A run that another one goes on from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Continued {
+    /// Its folder.
+    pub run: String,
+    /// The iterations after which it ended.
+    pub iterations: usize,
 }
 
 /// What was fitted to and what was held out, by the sums of their weights.
@@ -173,6 +188,8 @@ impl<Settings> Summary<Settings> {
             engine: outcome.engine.name().into(),
             engine_difference: outcome.engine.difference(),
             choice: None,
+            starts: Vec::new(),
+            continued: None,
             table: None,
             sparse: None,
             seconds: outcome.seconds,
@@ -199,6 +216,20 @@ impl<Settings> Summary<Settings> {
     #[must_use]
     pub fn with_sparse(mut self, sparse: Option<SparseRecord>) -> Self {
         self.sparse = sparse;
+        self
+    }
+
+    /// With all starts, where there were several.
+    #[must_use]
+    pub fn with_starts(mut self, starts: Vec<StartRecord>) -> Self {
+        self.starts = starts;
+        self
+    }
+
+    /// With the run that this one goes on from.
+    #[must_use]
+    pub fn with_continued(mut self, continued: Option<Continued>) -> Self {
+        self.continued = continued;
         self
     }
 

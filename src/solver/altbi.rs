@@ -331,7 +331,7 @@ impl Solver {
 
     /// Moves to a pool of threads, where dealing out work costs little. (A small problem is
     /// not dealt out, and one thread is at hand.)
-    fn on_threads<R: Send>(
+    pub(super) fn on_threads<R: Send>(
         &mut self,
         problem: &Problem,
         work: impl FnOnce(&mut Self) -> Result<R> + Send,
@@ -349,7 +349,7 @@ impl Solver {
         pool.install(|| work(self))
     }
 
-    fn go_on(
+    pub(super) fn go_on(
         &mut self,
         problem: &Problem,
         mut story: Resumed,
@@ -407,11 +407,9 @@ impl Solver {
         breakdown: Option<Error>,
         used: EngineUsed,
     ) -> Result<Outcome> {
-        // New columns are encoded without penalties.
-        let (_, mut rule_of_h) = self.rules()?;
-        rule_of_h.terms.clear();
+        let rules = self.rules()?;
         let (config, layout) = (&self.config, self.layout(problem));
-        let mut outcome = Outcome::new(problem, rule_of_h, config, layout, story, reason, used);
+        let mut outcome = Outcome::new(problem, rules, config, layout, story, reason, used);
         outcome.breakdown = breakdown.map(Arc::new);
         Ok(outcome)
     }

@@ -14,19 +14,26 @@
 
 mod altbi;
 mod checkpoint;
+mod continuation;
+mod encode;
 mod history;
 mod iteration;
+mod model;
+mod natural;
 mod observer;
 mod outcome;
+mod restarts;
 mod start;
 mod stopping;
-mod transform;
 mod weights;
 
 pub use altbi::{Best, Solver, State};
 pub use checkpoint::{Checkpoint, Resumed};
+pub use continuation::Ended;
 pub use history::Record;
 pub use iteration::Stepper;
+pub use model::{Borrowed, Model, WeightedPenalty};
 pub use observer::{Observer, Signal};
 pub use outcome::{Outcome, TunedWeights};
+pub use restarts::{Restarted, StartRecord, restarts};
 pub use stopping::{StopReason, Stopping};

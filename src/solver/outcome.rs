@@ -7,16 +7,17 @@ use burn::tensor::Tensor;
 use ndarray::Array2;
 
 use super::checkpoint::Resumed;
-use super::transform::encode;
+use super::model::{Model, WeightedPenalty};
 use super::{Record, StopReason};
 use crate::config::{AltBiConfig, Selection};
 use crate::device::Device;
 use crate::engine::EngineUsed;
 use crate::error::{Error, Result};
 use crate::factors::{Factors, Side};
-use crate::lambda::{Layout, Scope};
+use crate::lambda::{Layout, Scope, Units};
 use crate::metrics::{paper_relative_error, relative_error, sparsity_h, sparsity_w};
-use crate::problem::{Problem, ToMatrix};
+use crate::penalty::Weight;
+use crate::problem::{Problem, Scaling, ToMatrix};
 use crate::update::Rule;
 
 /// The factors, λ, and the story of the run.
@@ -69,12 +70,15 @@ pub struct Outcome {
     pub engine: EngineUsed,
     /// Seconds the run took.
     pub seconds: f64,
-    rule_of_h: Rule,
+    /// The rules of W and H, their weights not bound.
+    rules: (Rule, Rule),
     config: AltBiConfig,
     layout: Layout,
     lambda_at_end: Array2<f64>,
     acting_lambda: Array2<f64>,
     device: Device,
+    /// What the data were divided by, where the factors have their units again.
+    scaling: Option<Scaling>,
 }
 
 /// The weights of one tuned penalty at the end of a run.
@@ -109,7 +113,7 @@ impl fmt::Debug for Outcome {
 impl Outcome {
     pub(super) fn new(
         problem: &Problem,
-        rule_of_h: Rule,
+        rules: (Rule, Rule),
         config: &AltBiConfig,
         layout: Layout,
         story: Resumed,
@@ -125,7 +129,7 @@ impl Outcome {
         };
         let Factors { w, h } = factors;
         Self {
-            relative_error: relative_error(problem, &rule_of_h, record.divergence),
+            relative_error: relative_error(problem, &rules.1.without_terms(), record.divergence),
             paper_relative_error: paper_relative_error(problem, factors),
             sparsity_w: sparsity_w(w),
             sparsity_h: sparsity_h(h),
@@ -135,6 +139,7 @@ impl Outcome {
             lambda_at_end: state.lambda.clone(),
             acting_lambda: acted.clone(),
             device: problem.device().clone(),
+            scaling: None,
             stop_reason,
             breakdown: None,
             iterations: state.iteration,
@@ -145,7 +150,7 @@ impl Outcome {
             seconds: state.record.seconds,
             lambda_at_start: story.lambda_at_start,
             history: story.history,
-            rule_of_h,
+            rules,
             config: config.clone(),
             layout,
             engine,
@@ -201,20 +206,93 @@ impl Outcome {
         }
     }
 
-    /// Encodes new columns with W fixed: the H that fits `x ≈ W H`.
-    ///
-    /// Each column is fitted on its own, from a start that depends on nothing
-    /// else, by unpenalised updates until no entry moves by more than the run's
-    /// tolerance or its number of iterations is reached.
+    /// The outcome of a [scaled](Problem::scaled) problem with factors in the units of the
+    /// data. λ, divergence, objective and errors stay those of the scaled problem.
+    #[must_use]
+    pub fn in_units_of_data(mut self, scaling: &Scaling) -> Self {
+        let Factors { w, h } = scaling.undone(&self.factors());
+        (self.sparsity_w, self.sparsity_h) = (sparsity_w(&w), sparsity_h(&h));
+        (self.w, self.h) = (w, h);
+        self.scaling = Some(scaling.clone());
+        self
+    }
+
+    /// What the rows or columns of the data were divided by, where they were.
+    pub fn scaling(&self) -> Option<&Scaling> {
+        self.scaling.as_ref()
+    }
+
+    /// The factors with what they were found by, to explain new data.
+    pub fn model(&self) -> Model {
+        let mut tuned = self.weights().into_iter();
+        let mut penalties = Vec::new();
+        for (side, rule) in [(Side::W, &self.rules.0), (Side::H, &self.rules.1)] {
+            for term in &rule.terms {
+                let (scope, lambda, units) = match &term.weight {
+                    Weight::Tuned | Weight::Bound(_) => {
+                        let of = tuned.next().expect("a group for each tuned term");
+                        (of.scope, of.lambda, self.config.units)
+                    }
+                    Weight::Fixed(weight) => {
+                        let weight = Array2::from_elem((1, 1), *weight);
+                        (Scope::Shared, weight, Units::Absolute)
+                    }
+                    Weight::FixedRows(weights) => {
+                        let weights = weights.to_matrix().expect("a tensor fills its shape");
+                        let placed = match side {
+                            Side::W => weights,
+                            Side::H => weights.reversed_axes(),
+                        };
+                        (Scope::Row, placed, Units::Absolute)
+                    }
+                };
+                penalties.push(WeightedPenalty {
+                    side,
+                    penalty: term.penalty.clone(),
+                    scope,
+                    lambda,
+                    units,
+                });
+            }
+        }
+        Model {
+            w: self.w.clone(),
+            h: self.h.clone(),
+            divergence: self.rules.0.divergence.clone(),
+            config: self.config.clone(),
+            penalties,
+            device: self.device.clone(),
+            scaling: self.scaling.clone(),
+        }
+    }
+
+    /// Encodes new rows with H fixed, under the run's penalties on W:
+    /// [`Model::encode_rows`]. (What scikit-learn calls `transform`.)
     ///
     /// # Errors
-    /// [`Error::Shape`](crate::Error::Shape) if x has not n rows; what
-    /// [`Problem::new`] and the divergence's domain refuse.
+    /// As [`Model::encode_rows`].
+    ///
+    /// # Shapes
+    /// `x` p×m, result p×r.
+    pub fn encode_rows(&self, x: &(impl ToMatrix + ?Sized)) -> Result<Array2<f64>> {
+        self.model().encode_rows(x)
+    }
+
+    /// Encodes new columns with W fixed, under the run's penalties on H:
+    /// [`Model::encode_columns`].
+    ///
+    /// # Errors
+    /// As [`Model::encode_rows`].
     ///
     /// # Shapes
     /// `x` n×p, result r×p.
-    pub fn transform(&self, x: &(impl ToMatrix + ?Sized)) -> Result<Array2<f64>> {
-        encode(x, &self.w, &self.rule_of_h, &self.config, &self.device)
+    pub fn encode_columns(&self, x: &(impl ToMatrix + ?Sized)) -> Result<Array2<f64>> {
+        self.model().encode_columns(x)
+    }
+
+    /// The seed of the random start.
+    pub fn seed(&self) -> u64 {
+        self.config.seed
     }
 
     /// W and H together.

@@ -4,9 +4,10 @@ use std::path::{Path, PathBuf};
 
 use altbi::criterion::Unseen;
 use altbi::data::{Benchmark, Reading, Source};
+use altbi::problem::{Scale, Scaling};
 use altbi::{
-    AltBiConfig, Beta, EngineChoice, Error, Exponent, Initial, LambdaStart, LambdaStep, Method,
-    Mode, Normalization, Result, Selection, Units,
+    AltBiConfig, Beta, EngineChoice, Error, Exponent, GivenFactors, Initial, LambdaStart,
+    LambdaStep, Method, Mode, Normalization, Result, Selection, Units,
 };
 use clap::{Args, ValueEnum};
 
@@ -29,14 +30,16 @@ use crate::cli::preset::Preset;
   altbi fit x.npy --rank 5 --preset practical --penalize both --penalty smooth --penalty-h l1
                                                 smooth W, sparse H, weights that hold
   altbi fit data.mat:X --rank 4                 a matrix of a MATLAB file
+  altbi fit x.npy --rank 5 --restarts 10        the best of ten starts, and how they differ
   altbi fit --config run/config.toml            the same run again
+  altbi fit --continue run --max-iter 5000 --out longer    a finished run goes on
 
 Baselines pass over the flags that they have no use for.")]
 pub(in crate::cli) struct FitArguments {
     /// The matrix X: .npy, .npz, .csv, .tsv, .txt, .mtx, .mat (file.mat:NAME), text also
     /// packed (.csv.gz, .mtx.gz), or - for .csv on
     /// standard input; without it, the embedded demo (benchmark A, 1000×50)
-    pub(super) data: Option<String>,
+    pub(in crate::cli) data: Option<String>,
     /// Number of components r
     #[arg(long)]
     pub(super) rank: Option<usize>,
@@ -99,6 +102,10 @@ pub(in crate::cli) struct FitArguments {
     /// Rescale inside the loop, so that W's penalty cannot be evaded by scale
     #[arg(long, default_value = "none", value_parser = words::<Normalization>())]
     pub(super) normalize: Normalization,
+    /// Bring columns or rows of X to one scale for the fit: each is divided by its root mean
+    /// square; W and H get the units of X back, λ and errors are those of the scaled X
+    #[arg(long, default_value = "none", value_parser = words::<Scale>())]
+    pub(super) scale: Scale,
     /// Outer iterations at most
     #[arg(long, value_name = "N", default_value_t = 1000)]
     pub(super) max_iter: usize,
@@ -120,14 +127,22 @@ pub(in crate::cli) struct FitArguments {
     /// Seed of the random start
     #[arg(long, default_value_t = 0)]
     pub(super) seed: u64,
+    /// Make so many starts, with the seeds SEED, SEED + 1, …, on all cores, and keep the best: by
+    /// the outer error where something is held out, otherwise by the divergence
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(super) restarts: usize,
     /// W at the start, n×r, a file like DATA; random without it
     #[arg(long, value_name = "FILE")]
     pub(super) init_w: Option<String>,
     /// H at the start, r×m, a file like DATA; random without it
     #[arg(long, value_name = "FILE")]
     pub(super) init_h: Option<String>,
+    /// Go on with a finished run: its factors and λ are the start, its settings those of its
+    /// config.toml under the flags that are typed; iterations are counted from its start
+    #[arg(long = "continue", value_name = "RUN")]
+    pub(super) continue_: Option<PathBuf>,
     #[command(flatten)]
-    pub(super) table: DataArguments,
+    pub(in crate::cli) table: DataArguments,
     /// Settings from a file, under the flags that are typed
     #[arg(long, value_name = "FILE.toml")]
     pub(super) config: Option<PathBuf>,
@@ -163,7 +178,7 @@ pub(super) enum Format {
 
 impl FitArguments {
     /// The files that the run reads.
-    pub(super) fn inputs(&self) -> impl Iterator<Item = PathBuf> {
+    pub(in crate::cli) fn inputs(&self) -> impl Iterator<Item = PathBuf> {
         let lambda = match &self.lambda {
             LambdaArgument::File(file) => Some(file),
             LambdaArgument::Auto | LambdaArgument::Value(_) => None,
@@ -171,9 +186,22 @@ impl FitArguments {
         let starts = [self.init_w.as_ref(), self.init_h.as_ref(), lambda];
         let graphs = self.tuning.penalties.graphs.files().map(|(_, file)| file);
         let starts = starts.into_iter().flatten().chain(graphs);
-        let starts = starts.map(PathBuf::from);
+        let starts = starts.map(PathBuf::from).chain(self.continue_.clone());
         let table = self.table.inputs(self.data.as_deref());
         starts.chain(self.config.clone()).chain(table)
+    }
+
+    /// The factors that were given for the start, as the scaled problem has them.
+    pub(super) fn given_factors(&self, scaling: Option<&Scaling>) -> Result<GivenFactors> {
+        let w = read_optional(self.init_w.as_ref())?;
+        let h = read_optional(self.init_h.as_ref())?;
+        Ok(match scaling {
+            Some(scaling) => GivenFactors {
+                w: w.map(|w| scaling.w_scaled(&w)),
+                h: h.map(|h| scaling.h_scaled(&h)),
+            },
+            None => GivenFactors { w, h },
+        })
     }
 
     pub(super) fn solver_config(&self, truth: Option<&Benchmark>) -> Result<AltBiConfig> {
@@ -251,11 +279,14 @@ impl FitArguments {
             LambdaArgument::File(file) => Some(file),
             LambdaArgument::Auto | LambdaArgument::Value(_) => None,
         };
+        let continued = self.continue_.as_ref();
+        let continued = continued.map(|run| run.to_string_lossy().into_owned());
         let files = [
             ("mask", self.table.mask.as_ref()),
             ("init-w", self.init_w.as_ref()),
             ("init-h", self.init_h.as_ref()),
             ("lambda", lambda),
+            ("continue", continued.as_ref()),
         ];
         let graphs = self.tuning.penalties.graphs.files();
         let files = files

@@ -1,7 +1,11 @@
 //! `altbi fit` and `altbi resume`: factorise a matrix.
 
 mod arguments;
+mod continued;
+mod keeper;
+mod notes;
 mod practical;
+mod restarts;
 mod summary;
 
 use std::ffi::OsString;
@@ -10,18 +14,21 @@ use std::path::PathBuf;
 use altbi::criterion::{OuterError, Unseen};
 use altbi::data::{Benchmark, Reading, Source, Table, demo, text_fingerprint};
 use altbi::metrics::recovery;
+use altbi::problem::Scaling;
 use altbi::report::{
     Choice, HeldOutShare, Labels, RunFolder, RunRecords, SparseRecord, Summary, shell_quoted,
 };
+use altbi::solver::StartRecord;
 use altbi::{
-    AltBiConfig, Checkpoint, CheckpointFault, Error, GivenFactors, Initial, Matrix, Outcome,
-    PenaltyTerm, Problem, Result, Selection, Side, Solver, StopReason,
+    AltBiConfig, Checkpoint, CheckpointFault, Error, Matrix, Outcome, PenaltyTerm, Problem, Result,
+    Side, Solver, StopReason,
 };
 use clap::Args;
 
 pub(super) use self::arguments::FitArguments;
 use self::arguments::Format;
-use super::arguments::{LambdaArgument, read_lambda, read_optional};
+use self::continued::Before;
+use super::arguments::{LambdaArgument, read_lambda};
 use super::checkpoints::Checkpoints;
 use super::output::{check_inputs_safe, complain, json, say};
 use super::preset::Preset;
@@ -49,10 +56,20 @@ pub struct ResumeArguments {
 pub fn fit(arguments: FitArguments) -> Result<Ending> {
     // Everything behind `altbi fit`, as it was typed.
     let typed = || std::env::args_os().skip(2).collect::<Vec<OsString>>();
-    let arguments = match &arguments.config {
-        Some(path) => config_file::arguments_from(path, &typed())?,
-        None => config_file::typed_arguments(&typed())?,
+    let arguments = match (&arguments.config, continued::settings_of(&typed())?) {
+        (Some(_), Some(_)) => {
+            return Err(Error::Conflict {
+                first: "--continue",
+                second: "--config",
+                reason: "the settings are those of the run that goes on",
+            });
+        }
+        (Some(path), None) => config_file::arguments_from(path, &typed())?,
+        (None, Some(arguments)) => arguments,
+        (None, None) => config_file::typed_arguments(&typed())?,
     };
+    continued::check(&arguments)?;
+    restarts::check(&arguments)?;
     let folder = arguments.out.as_deref();
     let folder = folder.map(|path| {
         check_inputs_safe(path, arguments.inputs())?;
@@ -73,12 +90,21 @@ fn progress(arguments: &FitArguments) -> Progress {
 pub fn resume(arguments: &ResumeArguments) -> Result<Ending> {
     let folder = RunFolder::open(&arguments.folder)?;
     folder.lock()?;
-    let bytes = folder.read_checkpoint()?;
+    let starts = folder.check_starts().is_ok();
+    let bytes = match starts {
+        true => Vec::new(),
+        false => folder.read_checkpoint()?,
+    };
     let config = folder.read_config()?;
     let path = folder.path().join("config.toml");
     let mut settings = config_file::parse(&config, &path, &[])?;
     settings.quiet = arguments.quiet;
     settings.json = arguments.json;
+    if starts {
+        let mut run = Run::new(&settings, Some(folder), progress(&settings))?;
+        run.config = config;
+        return run.best_of_starts(true);
+    }
     let checkpoint = Checkpoint::decode(&bytes)?;
     if checkpoint.settings_hash != text_fingerprint(&config) {
         return Err(CheckpointFault::OtherSettings.into());
@@ -90,11 +116,6 @@ pub fn resume(arguments: &ResumeArguments) -> Result<Ending> {
     }
     run.execute(Some(checkpoint))
 }
-
-/// A share of the first outer error below which a later one is a perfect fit.
-const ROUNDING: f64 = 1e-9;
-/// How much higher the last outer error may be than the lowest, before it is worth a note.
-const MUCH_WORSE: f64 = 1.1;
 
 /// A run about to begin: its data read, its settings fixed.
 struct Run<'a> {
@@ -113,6 +134,12 @@ struct Run<'a> {
     /// How the table was read, if the data is one.
     reading: Option<Reading>,
     truth: Option<Benchmark>,
+    /// The run that this one goes on from.
+    before: Option<Before>,
+    /// What the rows or columns of the data were divided by.
+    scaling: Option<Scaling>,
+    /// The row and the column that carry most of X, and their shares.
+    largest: [(usize, f64); 2],
     data_hash: String,
     solver: AltBiConfig,
     /// The text of `config.toml`.
@@ -159,6 +186,11 @@ impl<'a> Run<'a> {
         // Penalties that contradict each other, before anything else is done.
         arguments.tuning.penalties.terms()?;
         let data_hash = data.fingerprint();
+        let before = arguments.continue_.as_deref();
+        let before = before.map(Before::read).transpose()?;
+        if let Some(before) = &before {
+            before.check_data(arguments.data.as_deref().unwrap_or("the demo"), &data_hash)?;
+        }
         let mut inputs_to_keep = Vec::new();
         if piped {
             inputs_to_keep.push(("data.csv", data.to_csv()));
@@ -167,12 +199,22 @@ impl<'a> Run<'a> {
             inputs_to_keep.extend(data.weights_to_csv().map(|text| ("mask.csv", text)));
         }
         let full = data.problem(&arguments.table)?;
+        let largest = full.largest_lines();
+        let scaling = Scaling::of(&full, arguments.scale);
+        let full = match &scaling {
+            Some(scaling) => full.scaled(scaling)?,
+            None => full,
+        };
+        let before = before.map(|before| before.scaled(scaling.as_ref()));
         let (problem, outer) = arguments.criterion.hold_out(&full, arguments.divergence)?;
         let labels = data.labels;
         let penalties = &arguments.tuning.penalties;
         let terms = penalties.terms_for(&problem, Some(&labels))?;
         Ok(Self {
             terms,
+            before,
+            scaling,
+            largest,
             data_hash,
             inputs_to_keep,
             full: (arguments.preset == Preset::Practical).then_some(full),
@@ -191,6 +233,9 @@ impl<'a> Run<'a> {
 
     fn execute(&self, checkpoint: Option<Checkpoint>) -> Result<Ending> {
         let arguments = self.arguments;
+        if arguments.restarts > 1 {
+            return self.best_of_starts(false);
+        }
         let problem = &self.problem;
         let mut checkpoints = Checkpoints::new(
             self.folder.clone(),
@@ -203,6 +248,9 @@ impl<'a> Run<'a> {
         if let Some(checkpoint) = &checkpoint {
             let story = checkpoint.restore(problem)?;
             checkpoints = checkpoints.resumed(story.history, story.lambda_at_start);
+        } else if let Some(before) = &self.before {
+            let ended = before.ended.clone();
+            checkpoints = checkpoints.after(ended.history, ended.lambda_at_start);
         }
         let aftermath = checkpoints.aftermath();
         let (outcome, choice) = match &self.full {
@@ -216,7 +264,22 @@ impl<'a> Run<'a> {
         if outcome.stop_reason == StopReason::Interrupted {
             return Ok(self.interrupted(&outcome));
         }
-        let complete = self.finish(&outcome, choice, aftermath.folder_made)?;
+        self.conclude(outcome, choice, Vec::new(), aftermath.folder_made)
+    }
+
+    /// Writes and prints what came of it, and says how it ended.
+    fn conclude(
+        &self,
+        outcome: Outcome,
+        choice: Option<Choice>,
+        starts: Vec<StartRecord>,
+        folder_made: bool,
+    ) -> Result<Ending> {
+        let outcome = match &self.scaling {
+            Some(scaling) => outcome.in_units_of_data(scaling),
+            None => outcome,
+        };
+        let complete = self.finish(&outcome, choice, starts, folder_made)?;
         // A run that broke down still has the state before it did.
         match &outcome.breakdown {
             Some(breakdown) => {
@@ -230,32 +293,37 @@ impl<'a> Run<'a> {
 
     /// One run of the solver.
     fn once(&self, checkpoints: Checkpoints, checkpoint: Option<&Checkpoint>) -> Result<Outcome> {
-        let done = checkpoint.map_or(0, Checkpoint::iteration);
+        let before = self.before.as_ref();
+        let done = before.map_or(0, |before| before.ended.iteration());
+        let done = checkpoint.map_or(done, Checkpoint::iteration);
         let of = self.arguments.max_iter;
         let mut solver = self
-            .solver(checkpoint.is_none())?
+            .solver(checkpoint.is_none() && before.is_none())?
             .observe(checkpoints)
             .observe(Watch::new(&self.progress, "iterating", of, done));
-        match checkpoint {
-            Some(checkpoint) => solver.resume(&self.problem, checkpoint),
-            None => solver.run(&self.problem),
+        match (checkpoint, before) {
+            (Some(checkpoint), _) => solver.resume(&self.problem, checkpoint),
+            (None, Some(before)) => solver.go_on_after(&self.problem, before.ended.clone()),
+            (None, None) => solver.run(&self.problem),
         }
     }
 
     /// The solver; only a fresh run looks at the files it starts from.
     fn solver(&self, fresh: bool) -> Result<Solver> {
+        self.solver_with(&self.solver, fresh)
+    }
+
+    /// The same with other settings.
+    fn solver_with(&self, config: &AltBiConfig, fresh: bool) -> Result<Solver> {
         let arguments = self.arguments;
-        let solver = self
-            .solver
+        let solver = config
             .penalizing(arguments.divergence, self.terms.clone())
             .with_shared_criterion(self.outer.criterion());
         if !fresh {
             return Ok(solver);
         }
-        let solver = solver.with_factors(GivenFactors {
-            w: read_optional(arguments.init_w.as_ref())?,
-            h: read_optional(arguments.init_h.as_ref())?,
-        });
+        let given = arguments.given_factors(self.scaling.as_ref())?;
+        let solver = solver.with_factors(given);
         Ok(match &arguments.lambda {
             LambdaArgument::File(path) => solver.with_lambda(read_lambda(path)?),
             LambdaArgument::Auto | LambdaArgument::Value(_) => solver,
@@ -278,7 +346,13 @@ impl<'a> Run<'a> {
     }
 
     /// Writes and prints what came of it; false if the report could not be made.
-    fn finish(&self, outcome: &Outcome, choice: Option<Choice>, folder_made: bool) -> Result<bool> {
+    fn finish(
+        &self,
+        outcome: &Outcome,
+        choice: Option<Choice>,
+        starts: Vec<StartRecord>,
+        folder_made: bool,
+    ) -> Result<bool> {
         let mut complete = true;
         self.progress.begin("writing the results");
         let recovery = self.truth.as_ref().and_then(|truth| {
@@ -289,13 +363,15 @@ impl<'a> Run<'a> {
         let settings: toml::Table = self.config.parse().expect("altbi wrote it");
         let summary = Summary::new(
             settings,
-            self.solver.seed,
+            outcome.seed(),
             self.data_hash.clone(),
             outcome,
             recovery.as_ref(),
             HeldOutShare::of(&self.problem),
         )
         .with_choice(choice)
+        .with_starts(starts)
+        .with_continued(self.before.as_ref().map(|before| before.told.clone()))
         .with_outer(
             self.outer,
             self.arguments.criterion.asked().reason(self.outer),
@@ -344,30 +420,6 @@ impl<'a> Run<'a> {
             self.print(&summary, outcome, recovery.as_ref());
         }
         Ok(complete)
-    }
-
-    /// What a user should know about a run that went well.
-    fn warn(&self, outcome: &Outcome) {
-        let given = self.arguments.init_w.is_some() && self.arguments.init_h.is_some();
-        if self.solver.initial == Initial::Nndsvd && self.solver.rank > 1 && !given {
-            complain(
-                "note: multiplicative updates keep the zeros of --init nndsvd; --init nndsvda \
-                 fills them",
-            );
-        }
-        let iterates = outcome.history.iter();
-        let best = iterates.min_by(|a, b| a.outer_error.total_cmp(&b.outer_error));
-        if let Some(best) = best
-            && self.solver.select == Selection::Last
-            && outcome.outer_error > MUCH_WORSE * best.outer_error
-            && outcome.outer_error > ROUNDING * outcome.history[0].outer_error
-        {
-            complain(format!(
-                "note: the outer error of the last iterate is {:.3e}, that of iteration {} was \
-                 {:.3e}; --select best keeps it",
-                outcome.outer_error, best.iteration, best.outer_error
-            ));
-        }
     }
 
     /// What the updates did not see, and the name of its file without the ending.

@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use altbi::practical::{Practical, Stage};
 use altbi::report::Choice;
-use altbi::{Checkpoint, GivenFactors, Observer, Outcome, Problem, Record, Result, Signal, State};
+use altbi::{Checkpoint, Observer, Outcome, Problem, Record, Result, Signal, State};
 
 use parking_lot::Mutex;
 
 use super::Run;
-use crate::cli::arguments::{LambdaArgument, read_lambda, read_optional};
+use crate::cli::arguments::{LambdaArgument, read_lambda};
 use crate::cli::checkpoints::Checkpoints;
 use crate::cli::progress::Watch;
 
@@ -26,10 +26,7 @@ impl Run<'_> {
         let terms = self.terms.clone();
         let mut practical = Practical::new(self.solver.rank, arguments.divergence, terms)
             .with_outer_error(self.outer)
-            .with_factors(GivenFactors {
-                w: read_optional(arguments.init_w.as_ref())?,
-                h: read_optional(arguments.init_h.as_ref())?,
-            });
+            .with_factors(arguments.given_factors(self.scaling.as_ref())?);
         practical.config = self.solver.clone();
         if let Some(updates) = arguments.refit {
             practical = practical.with_refit(updates);

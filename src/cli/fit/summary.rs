@@ -5,7 +5,7 @@ use altbi::metrics::{Recovery, Spread};
 use altbi::report::Summary;
 use altbi::{Divergence, Method, Outcome};
 
-use super::Run;
+use super::{Run, restarts};
 use crate::cli::output::say;
 
 impl Run<'_> {
@@ -35,6 +35,13 @@ impl Run<'_> {
             line("read as", reading.to_string());
         }
         line("method", self.describe_method());
+        if let Some(scaling) = &self.scaling {
+            let lines = scaling.scale;
+            line(
+                "scale",
+                format!("{lines} of X, each divided by its root mean square"),
+            );
+        }
         if let Some(reason) = &summary.outer_reason {
             line("outer error", reason.clone());
         } else if self.outer.unseen != Unseen::Nothing || self.outer.divergence.is_some() {
@@ -42,6 +49,19 @@ impl Run<'_> {
         }
         let (reason, iterations) = (summary.stop_reason, summary.iterations);
         line("stopped", format!("{reason} after {iterations} iterations"));
+        if !summary.starts.is_empty() {
+            let lines = restarts::lines(&summary.starts, summary.seed);
+            for (index, text) in lines.into_iter().enumerate() {
+                line(if index == 0 { "starts" } else { "" }, text);
+            }
+        }
+        if let Some(before) = &summary.continued {
+            let (run, iterations) = (&before.run, before.iterations);
+            line(
+                "continued",
+                format!("from {run}, which ended after {iterations} iterations"),
+            );
+        }
         if outcome.selected < iterations && summary.choice.is_none() {
             let selected = outcome.selected;
             line(

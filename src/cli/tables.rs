@@ -1,0 +1,43 @@
+//! Matrices that a command gives back: printed, or as a .csv or .npy file.
+
+use std::path::Path;
+
+use altbi::data::{Table, write_npy, write_whole};
+use altbi::{Error, Result};
+
+use super::Ending;
+use super::output::{complain, say};
+
+/// Refuses a file that is neither .csv nor .npy.
+pub fn check_ending(path: &Path) -> Result<()> {
+    match path.extension().and_then(|ending| ending.to_str()) {
+        Some("csv" | "npy") => Ok(()),
+        _ => Err(Error::UnknownFormat {
+            path: path.into(),
+            known: ".csv, .npy",
+        }),
+    }
+}
+
+/// "component 1", …
+pub fn components(rank: usize) -> Vec<String> {
+    (1..=rank).map(|k| format!("component {k}")).collect()
+}
+
+/// Writes a table into a file, or prints it. A .npy file has no names.
+pub fn deliver(table: &Table, out: Option<&Path>, quiet: bool) -> Result<Ending> {
+    let Some(out) = out else {
+        say(table.to_csv().trim_end());
+        return Ok(Ending::Done);
+    };
+    if out.extension().is_some_and(|ending| ending == "npy") {
+        write_npy(out, &table.values)?;
+    } else {
+        write_whole(out, table.to_csv().as_bytes())?;
+    }
+    if !quiet {
+        let (rows, columns) = table.values.dim();
+        complain(format!("{rows}×{columns} written to {}", out.display()));
+    }
+    Ok(Ending::Done)
+}

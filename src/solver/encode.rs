@@ -1,0 +1,165 @@
+//! Encoding new rows with the other factor fixed.
+
+use ndarray::Array2;
+
+use crate::device::Device;
+use crate::error::{Error, Result};
+use crate::numerics::{Precision, movement};
+use crate::problem::{Problem, ToMatrix};
+use crate::update::Rule;
+
+/// How often the movement is read back from the device.
+const UPDATES_BETWEEN_LOOKS: usize = 10;
+
+/// How long updates go on, and on what.
+pub(super) struct Patience {
+    /// A row is at rest when no entry of it moves by more.
+    pub tolerance: f64,
+    /// Updates at most.
+    pub most: usize,
+    pub precision: Precision,
+    pub device: Device,
+}
+
+/// The factor F ≥ 0 that fits `x ≈ F other`, by updates of a rule whose weights are bound.
+///
+/// Each row is fitted on its own, from a start that depends on nothing else.
+///
+/// # Errors
+/// [`Error::Shape`] if x has not m columns; what the checks of X refuse.
+///
+/// # Shapes
+/// `x` and `mask` p×m, `other` r×m, result p×r.
+pub(super) fn encode(
+    x: Array2<f64>,
+    mask: Option<Array2<f64>>,
+    other: &Array2<f64>,
+    rule: &Rule,
+    patience: &Patience,
+) -> Result<Array2<f64>> {
+    let (rows, columns) = x.dim();
+    let (rank, features) = other.dim();
+    if columns != features {
+        return Err(Error::Shape {
+            what: "X",
+            expected: [rows, features],
+            found: [rows, columns],
+        });
+    }
+    let problem = Problem::to_encode(x, mask, patience.precision)?.on(patience.device.clone());
+    problem.check_domain(rule.divergence.as_ref())?;
+    let start = start(&problem, other);
+    let other = problem.tensor("the factor", other, [rank, features])?;
+    let mut encoding = problem.tensor("the encoding", &start, [rows, rank])?;
+    // A row's code is the one at which that row came to rest: what its neighbours still need
+    // does not change it.
+    let mut codes = Array2::zeros((rows, rank));
+    let mut at_rest = vec![false; rows];
+    for update in 1..=patience.most {
+        let next = rule.update(problem.rows(), &encoding, &other);
+        let last = update == patience.most;
+        if last || update % UPDATES_BETWEEN_LOOKS == 0 {
+            let (before, after) = (encoding.to_matrix()?, next.to_matrix()?);
+            for row in (0..rows).filter(|row| !at_rest[*row]).collect::<Vec<_>>() {
+                let code = after.row(row);
+                if code.iter().any(|entry| !entry.is_finite()) {
+                    return Err(Error::NotFinite {
+                        iteration: update,
+                        quantity: "the encoding",
+                    });
+                }
+                if last || movement(before.row(row), code) <= patience.tolerance {
+                    codes.row_mut(row).assign(&code);
+                    at_rest[row] = true;
+                }
+            }
+            if at_rest.iter().all(|rests| *rests) {
+                break;
+            }
+        }
+        encoding = next;
+    }
+    Ok(codes)
+}
+
+/// The constant that gives each row the total of its observed entries, whatever its
+/// neighbours.
+fn start(problem: &Problem, other: &Array2<f64>) -> Array2<f64> {
+    let [rows, _] = problem.shape();
+    let of_columns = other.sum_axis(ndarray::Axis(0));
+    let mut totals = vec![0.0; rows];
+    let mut of_other = vec![0.0; rows];
+    for (row, column, x) in problem.x().entries() {
+        let weight = problem.mask().map_or(1.0, |mask| mask[(row, column)]);
+        totals[row] += weight * x;
+        of_other[row] += weight * of_columns[column];
+    }
+    Array2::from_shape_fn((rows, other.nrows()), |(row, _)| {
+        if of_other[row] > 0.0 {
+            totals[row] / of_other[row]
+        } else {
+            0.0
+        }
+    })
+}
+
+/// An error about the transposed data, as the caller sees them.
+pub(super) fn as_columns(error: Error) -> Error {
+    match error {
+        Error::Shape {
+            what,
+            expected,
+            found,
+        } => Error::Shape {
+            what,
+            expected: [expected[1], expected[0]],
+            found: [found[1], found[0]],
+        },
+        Error::NegativeEntry {
+            what,
+            row,
+            column,
+            value,
+        } => Error::NegativeEntry {
+            what,
+            row: column,
+            column: row,
+            value,
+        },
+        Error::NotFiniteEntry {
+            what,
+            row,
+            column,
+            value,
+        } => Error::NotFiniteEntry {
+            what,
+            row: column,
+            column: row,
+            value,
+        },
+        Error::OutsideDomain {
+            divergence,
+            condition,
+            row,
+            column,
+            value,
+        } => Error::OutsideDomain {
+            divergence,
+            condition,
+            row: column,
+            column: row,
+            value,
+        },
+        Error::EmptyMatrix {
+            what,
+            rows,
+            columns,
+        } => Error::EmptyMatrix {
+            what,
+            rows: columns,
+            columns: rows,
+        },
+        Error::UnobservedRow { row } => Error::UnobservedColumn { column: row },
+        error => error,
+    }
+}
