@@ -144,12 +144,13 @@ impl RunFolder {
 }
 
 /// What altbi writes into a run folder.
-const OWN: [&str; 15] = [
+const OWN: [&str; 16] = [
     "W.npy",
     "H.npy",
     "W.csv",
     "labels.json",
     "H.csv",
+    "lambda.csv",
     "held_out.npy",
     "held_out.mtx",
     "thinned.npy",
@@ -270,11 +271,12 @@ mod tests {
             "lambda_2_start.npy",
             "lambda_h_3.npy",
             "W.csv",
+            "lambda.csv",
             "labels.json",
         ] {
             assert!(is_own(name), "{name}");
         }
-        for name in ["lambda_mine.npy", "lambda.csv", "notes.npy", "lambda_h"] {
+        for name in ["lambda_mine.npy", "lambda_h.csv", "notes.npy", "lambda_h"] {
             assert!(!is_own(name), "{name}");
         }
         assert!(is_own_figure("convergence.svg") && !is_own_figure("sketch.svg"));

@@ -294,6 +294,7 @@ impl<'a> Run<'a> {
             HeldOutShare::of(&self.problem),
         )
         .with_choice(choice)
+        .with_entries_of(self.full.as_ref().unwrap_or(&self.problem))
         .with_outer(
             self.outer,
             self.arguments.criterion.asked().reason(self.outer),
