@@ -26,6 +26,8 @@ const CELLS: (usize, usize) = (48, 32);
 /// Parts of a long line, each drawn from its least to its largest value.
 const PARTS: usize = 600;
 const LEFT_MARGIN: u32 = 8;
+/// Sizes are given to plotters in other units: it divides them by this.
+const DRAWN_SIZE: f64 = FONT_SIZE as f64 * 1.24;
 
 /// Draws a chart; what it returns belongs into the SVG too: legend and numbers on hover.
 pub(super) fn draw(
@@ -49,7 +51,7 @@ pub(super) fn draw(
             Axis::new(layout.x.clone(), marks(&layout.x_marks)),
             Axis::new(layout.y.clone(), marks(&layout.y_marks)),
         )?;
-    let font = || ("sans-serif", FONT_SIZE).into_font().color(&INK);
+    let font = || ("sans-serif", DRAWN_SIZE).into_font().color(&INK);
     let x_text = |x: &f64| text_of(&layout.x_marks, *x);
     let y_text = |y: &f64| text_of(&layout.y_marks, *y);
     let mut mesh = context.configure_mesh();

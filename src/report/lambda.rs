@@ -82,20 +82,30 @@ fn of_each(run: &RunRecords) -> Figure {
     }
 }
 
+/// The 98th percentile of λ at both ends: a few large λ would squeeze all others together.
+fn most(run: &RunRecords) -> f64 {
+    let all = run.lambda.iter().chain(&run.lambda_start);
+    let mut all: Vec<f64> = all.copied().collect();
+    all.sort_by(f64::total_cmp);
+    let most = all[(all.len() - 1) * 98 / 100];
+    if most > 0.0 { most } else { all[all.len() - 1] }
+}
+
 fn change(run: &RunRecords) -> Figure {
-    let pairs = run.lambda_start.iter().zip(&run.lambda);
-    let pairs: Vec<(f64, f64)> = pairs.map(|(start, end)| (*start, *end)).collect();
-    let most = pairs
-        .iter()
-        .fold(0.0f64, |most, (a, b)| most.max(*a).max(*b));
+    let most = most(run);
+    let pairs = run.lambda_start.iter().zip(&run.lambda).zip(names(run));
+    let pairs = pairs.map(|((start, end), name)| ((*start, *end), name));
+    let shown = pairs.filter(|((start, end), _)| *start <= most && *end <= most);
+    let (pairs, names): (Vec<(f64, f64)>, Vec<String>) = shown.unzip();
     let chart = Chart::new("λ at the start", "λ at the end", Scale::Linear)
-        .with(Series::points("weights", pairs).named(names(run)))
+        .with(Series::points("weights", pairs).named(names))
         .with(Series::line("unchanged", vec![(0.0, 0.0), (most, most)]));
     Figure {
         name: "lambda_change".into(),
         title: "λ, first and last".into(),
         caption: "One point per weight, or a cell that is the darker the more weights it has; \
-                  what lies below the line was penalised less and less."
+                  what lies below the line was penalised less and less. Up to the 98th \
+                  percentile."
             .into(),
         svg: chart.svg(),
         wide: false,
@@ -103,17 +113,7 @@ fn change(run: &RunRecords) -> Figure {
 }
 
 fn histogram(run: &RunRecords) -> Figure {
-    // A few large λ would squeeze all others into one bin: the last bin takes
-    // everything beyond the 98th percentile.
-    let mut all: Vec<f64> = run
-        .lambda
-        .iter()
-        .chain(&run.lambda_start)
-        .copied()
-        .collect();
-    all.sort_by(f64::total_cmp);
-    let most = all[(all.len() - 1) * 98 / 100];
-    let most = if most > 0.0 { most } else { all[all.len() - 1] };
+    let most = most(run);
     let width = round_step(most, BINS);
     let count = ((most / width).ceil() as usize).clamp(1, BINS + 1);
     let bins = |values: &ndarray::Array2<f64>| {

@@ -11,24 +11,26 @@ use crate::factors::Side;
 use crate::plot::{clipped, escape, short};
 
 /// Components that are told at once; the others are folded.
-const OPEN: usize = 6;
+const OPEN: usize = 8;
 /// Components that are told at all.
 const TOLD: usize = 100;
-/// Features of each side of a component.
-const FEATURES: usize = 5;
+/// Features of each side of a component, where there are few components and where many.
+const FEATURES: [usize; 2] = [5, 3];
+/// So many components are few.
+const FEW: usize = 4;
 /// Letters of a feature's name.
 const LETTERS: usize = 48;
 
 /// The components with their largest features.
 pub(super) fn found(run: &RunRecords) -> String {
-    let all = components(&run.w, &run.h, &run.labels, FEATURES);
-    let listed = |side| matches!(view(run, side), View::Features);
-    let sides = (listed(Side::W), listed(Side::H));
+    let features = FEATURES[usize::from(run.w.ncols() > FEW)];
+    let all = components(&run.w, &run.h, &run.labels, features);
+    let sides = [view(run, Side::H), view(run, Side::W)];
     let mut text = String::from("<section id=\"found\"><h2>What was found</h2>\n");
     let (count, told) = (all.len(), all.len().min(TOLD));
     text.push_str("<div class=\"components\">\n");
     for component in all.iter().take(OPEN) {
-        text.push_str(&card(component, sides));
+        text.push_str(&card(component, &sides));
     }
     text.push_str("</div>\n");
     if told > OPEN {
@@ -38,7 +40,7 @@ pub(super) fn found(run: &RunRecords) -> String {
             "<details><summary>{more} more components</summary><div class=\"components\">"
         );
         for component in &all[OPEN..told] {
-            text.push_str(&card(component, sides));
+            text.push_str(&card(component, &sides));
         }
         text.push_str("</div></details>\n");
     }
@@ -46,9 +48,9 @@ pub(super) fn found(run: &RunRecords) -> String {
         true => format!(" The {} smallest are left out.", count - told),
         false => String::new(),
     };
-    let weights = match sides {
-        (false, false) => "",
-        _ => " Beside a row or column: its share of the component's weights.",
+    let weights = match sides.iter().any(|side| matches!(side, View::Features)) {
+        true => " Beside a row or column: its share of the component's weights.",
+        false => "",
     };
     let _ = writeln!(
         text,
@@ -57,26 +59,24 @@ pub(super) fn found(run: &RunRecords) -> String {
     text
 }
 
-fn card(component: &Component, (rows, columns): (bool, bool)) -> String {
+fn card(component: &Component, [columns, rows]: &[View; 2]) -> String {
     let mut text = format!(
         "<div class=\"component\"><h3>Component {} <span>{}</span></h3>\n",
         component.number,
-        percent(component.share)
+        escape(&percent(component.share))
     );
-    for (name, features, listed) in [
+    for (name, features, view) in [
         ("columns", &component.columns, columns),
         ("rows", &component.rows, rows),
     ] {
-        if listed {
-            text.push_str(&features_table(name, features));
-        } else if let Some(first) = features.first() {
-            // A picture shows the rest.
-            let name = name.trim_end_matches('s');
-            let _ = writeln!(
-                text,
-                "<p class=\"small\">largest {name}: {}</p>",
-                escape(&clipped(&first.name, LETTERS))
-            );
+        match (view, features.first()) {
+            (View::Features, _) => text.push_str(&features_table(name, features)),
+            (View::Curves(_), Some(first)) => {
+                let first = escape(&clipped(&first.name, LETTERS));
+                let _ = writeln!(text, "<p class=\"small\">highest at {first}</p>");
+            }
+            // A picture says it all.
+            _ => {}
         }
     }
     text + "</div>\n"
@@ -94,7 +94,7 @@ fn features_table(name: &str, features: &[Feature]) -> String {
             "<tr><td title=\"{}\">{}</td><td>{}</td><td><i style=\"width:{:.0}%\"></i></td></tr>",
             escape(&feature.name),
             escape(&clipped(&feature.name, LETTERS)),
-            percent(feature.share),
+            escape(&percent(feature.share)),
             100.0 * feature.share / most
         );
     }

@@ -80,9 +80,9 @@ fn largest(signal: ArrayView1<f64>, most: usize, name: impl Fn(usize) -> String)
 pub fn percent(share: f64) -> String {
     let value = 100.0 * share;
     match value {
-        value if value > 99.99 && value < 100.0 => "more than 99.99 %".into(),
+        value if value > 99.99 && value < 100.0 => "> 99.99 %".into(),
         value if value > 99.0 && value < 99.995 => format!("{value:.2} %"),
-        value if value > 0.0 && value < 0.1 => "less than 0.1 %".into(),
+        value if value > 0.0 && value < 0.1 => "< 0.1 %".into(),
         value if value > 0.0 && value < 9.95 => format!("{value:.1} %"),
         value => format!("{value:.0} %"),
     }
@@ -208,7 +208,7 @@ mod tests {
     fn numbers_are_told_in_words() {
         assert_eq!(percent(0.93), "93 %");
         assert_eq!(percent(0.012), "1.2 %");
-        assert_eq!(percent(0.99999), "more than 99.99 %");
+        assert_eq!(percent(0.99999), "> 99.99 %");
         assert_eq!(percent(1.0), "100 %");
         assert_eq!(percent(0.0), "0 %");
         assert!(fit_in_words(0.07).contains("explains 93 % of the divergence"));
