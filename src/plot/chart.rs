@@ -152,6 +152,12 @@ mod tests {
         let svg = chart.svg();
         let lines: Vec<&str> = svg.lines().map(str::trim).collect();
         assert!(lines.contains(&"40") && !lines.contains(&"39"), "{svg}");
+        // Words are all there, in two lines.
+        let words = (0..9).map(|k| format!("a long name {k}")).collect();
+        let bars = (0..9).map(|k| (f64::from(k), 1.0)).collect();
+        let chart = Chart::new("", "y", Scale::Linear).sized(900, 300);
+        let svg = chart.with(Series::bars("", bars)).with_ticks(words).svg();
+        assert_eq!(svg.matches(">a long name ").count(), 9);
     }
 
     #[test]

@@ -21,11 +21,15 @@ type Axes = Cartesian2d<Axis, Axis>;
 const HOVER_POINTS: usize = 80;
 /// More points than these are drawn as cells, and more points of a line as their ends.
 const MANY_POINTS: usize = 2000;
+/// So few points are drawn large.
+const FEW_POINTS: usize = 100;
 /// Cells across and down.
 const CELLS: (usize, usize) = (48, 32);
 /// Parts of a long line, each drawn from its least to its largest value.
 const PARTS: usize = 600;
 const LEFT_MARGIN: u32 = 8;
+/// The height of a line of names.
+const LINE: u32 = 18;
 /// Sizes are given to plotters in other units: it divides them by this.
 const DRAWN_SIZE: f64 = FONT_SIZE as f64 * 1.24;
 
@@ -40,6 +44,12 @@ pub(super) fn draw(
     let room = f64::from(chart.size.0.saturating_sub(left));
     let legend = Legend::new(entries(chart, &layout), room);
     let along_x = if chart.x_label.is_empty() { 24 } else { 42 };
+    let along_x = along_x
+        + if layout.in_two_lines.is_empty() {
+            0
+        } else {
+            LINE
+        };
     let marks = |marks: &Marks| marks.iter().map(|(mark, _)| *mark).collect();
     let mut context = ChartBuilder::on(area)
         .margin(LEFT_MARGIN)
@@ -72,6 +82,17 @@ pub(super) fn draw(
         .y_label_formatter(&y_text)
         .draw()?;
     let mut more = legend.svg(f64::from(left), f64::from(LEFT_MARGIN) - 4.0);
+    for (index, (place, name)) in layout.in_two_lines.iter().enumerate() {
+        let (left, bottom) = context.backend_coord(&(*place, layout.y.start));
+        let lower = LINE as i32 * (index % 2) as i32;
+        writeln!(
+            more,
+            "<text x=\"{left}\" y=\"{}\" text-anchor=\"middle\" font-family=\"system-ui, \
+             sans-serif\" font-size=\"{FONT_SIZE}\" fill=\"#1F2933\">{}</text>",
+            bottom + LINE as i32 + lower,
+            escape(name)
+        )?;
+    }
     for (index, series) in chart.series.iter().enumerate() {
         draw_series(chart, &layout, &mut context, index, series)?;
         hovers(chart, &layout, &context, series, &mut more)?;
@@ -115,7 +136,12 @@ fn draw_series<'a>(
         }
         // A line of one point would not be seen.
         Mark::Line | Mark::Points => {
-            let dot = |point| Circle::new(point, 3, colour.mix(0.6).filled());
+            let (size, ink) = if points.len() > FEW_POINTS {
+                (3, 0.6)
+            } else {
+                (4, 0.9)
+            };
+            let dot = |point| Circle::new(point, size, colour.mix(ink).filled());
             context.draw_series(points.into_iter().map(dot))?;
         }
         Mark::Boxes => {

@@ -5,7 +5,7 @@ use std::ops::Range;
 use super::axis::{decade_texts, decades, even, even_texts, with_decades};
 use super::chart::{Chart, Scale};
 use super::series::{Mark, Series};
-use super::text::width_of;
+use super::text::{clipped, width_of};
 
 /// Marks with their words.
 pub(super) type Marks = Vec<(f64, String)>;
@@ -18,6 +18,8 @@ pub(super) struct Layout {
     pub(super) logarithmic: bool,
     pub(super) x_marks: Marks,
     pub(super) y_marks: Marks,
+    /// Names below the x axis that need two lines; the marks have no words then.
+    pub(super) in_two_lines: Marks,
 }
 
 /// What both sides of the picture take apart from the names along y.
@@ -30,7 +32,17 @@ impl Layout {
         let y = if logarithmic { with_decades(y) } else { y };
         let y_marks = y_marks(chart, &y, logarithmic);
         let room = f64::from(chart.size.0) - widest(&y_marks) - MARGINS;
+        let mut in_two_lines = Marks::new();
         let x_marks = match &chart.ticks {
+            Some(ticks) if are_words(ticks) && touch(ticks, &x, room) => {
+                let most = (2.0 * room / (x.end - x.start).max(1.0) / width_of("n")) as usize;
+                let names = ticks.iter().map(|name| clipped(name, most.max(4)));
+                in_two_lines = names
+                    .enumerate()
+                    .map(|(place, name)| (place as f64, name))
+                    .collect();
+                Marks::new()
+            }
             Some(ticks) => named_marks(ticks, &x, room),
             None => even_marks(chart, &x, room),
         };
@@ -40,6 +52,7 @@ impl Layout {
             logarithmic,
             x_marks,
             y_marks,
+            in_two_lines,
         }
     }
 
@@ -109,6 +122,9 @@ fn ranges(chart: &Chart, logarithmic: bool) -> (Range<f64>, Range<f64>) {
         let top = if y.1 > 0.0 { 1.05 * y.1 } else { 1.0 };
         return (around(0.6 * chart.bar_width), 0.0..top);
     }
+    if has(Mark::Points) && chart.ticks.is_some() {
+        return (around(0.5), padded(y, 0.05));
+    }
     let beside = if has(Mark::Points) { 0.02 } else { 0.0 };
     (padded(x, beside), padded(y, 0.05))
 }
@@ -147,6 +163,19 @@ fn even_marks(chart: &Chart, x: &Range<f64>, room: f64) -> Marks {
         .map(marks)
         .find(fits)
         .unwrap_or_else(|| marks(1))
+}
+
+/// Whether these are names, of which none can be left out, and not numbers.
+fn are_words(ticks: &[String]) -> bool {
+    ticks
+        .iter()
+        .any(|name| name.parse::<f64>().is_err() && !name.is_empty() && name != "∞")
+}
+
+/// Whether names beside each other would touch.
+fn touch(ticks: &[String], x: &Range<f64>, room: f64) -> bool {
+    let widest = ticks.iter().map(|name| width_of(name)).fold(1.0, f64::max);
+    room / (x.end - x.start).max(1.0) < widest + 6.0
 }
 
 /// All names, or those at every second, fifth, tenth, … place where all would touch.

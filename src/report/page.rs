@@ -19,7 +19,7 @@ pub(super) fn figure_element(figure: &Figure) -> String {
 /// Text of pictures is 14 pixels high; it is not to be smaller than 11.
 const SMALLEST: f64 = 11.0 / 14.0;
 /// And not much larger.
-const LARGEST: f64 = 1.3;
+const LARGEST: f64 = 1.15;
 
 /// An SVG of fixed size made to fill its place, as far as its text stays readable.
 fn scalable(svg: &str) -> String {

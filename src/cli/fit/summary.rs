@@ -12,9 +12,10 @@ use altbi::{Divergence, Method, Outcome, StopReason};
 use super::Run;
 use crate::cli::output::say;
 
-/// Components that a terminal shows, and features of each of their sides.
+/// Components that a terminal shows, with so many columns and rows.
 const COMPONENTS: usize = 5;
 const FEATURES: usize = 3;
+const ROWS: usize = 2;
 /// Letters of a feature's name.
 const LETTERS: usize = 24;
 
@@ -165,7 +166,7 @@ impl Run<'_> {
             let name = if index == 0 { "found" } else { "" };
             let (number, share) = (component.number, percent(component.share));
             let columns = listed(&component.columns);
-            let rows = listed(&component.rows);
+            let rows = listed(&component.rows[..component.rows.len().min(ROWS)]);
             line(
                 name,
                 format!("component {number} ({share}): {columns}; {rows}"),
@@ -180,19 +181,19 @@ impl Run<'_> {
             .iter()
             .map(PenaltyRecord::describe)
             .collect();
+        let mut name = "penalty";
         if let Some(choice) = &summary.choice {
             let entries = summary.held_out.map(|share| share.held_out_weight);
-            line(
-                "penalty",
-                choice_in_words(choice, entries, &names.join(", ")),
-            );
+            line(name, choice_in_words(choice, entries, &names.join(", ")));
+            name = "";
         }
         if names.is_empty() {
-            line("penalty", "none: there is no λ".into());
+            line(name, "none: there is no λ".into());
         } else if !took_plain(summary) {
-            for (name, group) in names.iter().zip(outcome.weights()) {
+            for (penalty, group) in names.iter().zip(outcome.weights()) {
                 let weights: Vec<f64> = group.lambda.iter().copied().collect();
-                line("penalty", format!("{name}: {}", weights_in_words(&weights)));
+                line(name, format!("{penalty}: {}", weights_in_words(&weights)));
+                name = "";
             }
         }
     }
