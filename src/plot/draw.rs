@@ -11,7 +11,7 @@ use super::chart::Chart;
 use super::layout::{Layout, Marks};
 use super::legend::Legend;
 use super::series::{Mark, Series};
-use super::text::{FONT_SIZE, escape, short};
+use super::text::{FONT_SIZE, clipped, escape, short};
 use super::theme::{GRID, INK, series};
 
 /// Two axes, each with its own marks.
@@ -21,6 +21,8 @@ type Axes = Cartesian2d<Axis, Axis>;
 const HOVER_POINTS: usize = 80;
 /// More points than these are drawn as cells, and more points of a line as their ends.
 const MANY_POINTS: usize = 2000;
+/// Letters of a name on hover.
+const LETTERS: usize = 80;
 /// So few points are drawn large.
 const FEW_POINTS: usize = 100;
 /// Cells across and down.
@@ -227,7 +229,7 @@ fn hovers(
             .as_ref()
             .map(|ticks| ticks.get(x.round() as usize));
         let place = match (own, tick) {
-            (Some(own), _) => own.clone(),
+            (Some(own), _) => clipped(own, LETTERS),
             (None, Some(tick)) => tick.cloned().unwrap_or_default(),
             (None, None) => short(x),
         };

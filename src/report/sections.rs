@@ -92,7 +92,7 @@ fn features_table(name: &str, features: &[Feature]) -> String {
         let _ = writeln!(
             text,
             "<tr><td title=\"{}\">{}</td><td>{}</td><td><i style=\"width:{:.0}%\"></i></td></tr>",
-            escape(&feature.name),
+            escape(&clipped(&feature.name, 4 * LETTERS)),
             escape(&clipped(&feature.name, LETTERS)),
             escape(&percent(feature.share)),
             100.0 * feature.share / most
