@@ -108,11 +108,13 @@ fn text_of(marks: &Marks, place: f64) -> String {
     here.map_or_else(String::new, |(_, text)| text.clone())
 }
 
-/// The series that have a name and something to show.
+/// The series that have a name and something to show; a bar of height 0 is nothing.
 fn entries(chart: &Chart, layout: &Layout) -> Vec<(String, RGBColor)> {
     let all = chart.series.iter().enumerate();
-    let shown = all
-        .filter(|(_, series)| !series.name.is_empty() && layout.drawable(series).next().is_some());
+    let shown = all.filter(|(_, series)| {
+        let seen = |y: f64| series.mark != Mark::Bars || y != 0.0;
+        !series.name.is_empty() && layout.drawable(series).any(|(_, _, y)| seen(y))
+    });
     let entry = |(index, one): (usize, &Series)| (one.name.clone(), series(index));
     shown.map(entry).collect()
 }

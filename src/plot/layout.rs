@@ -183,7 +183,7 @@ fn named_marks(ticks: &[String], x: &Range<f64>, room: f64) -> Marks {
     let widest = ticks.iter().map(|name| width_of(name)).fold(1.0, f64::max);
     let pixels = room / (x.end - x.start).max(1.0);
     let steps = [1usize, 2, 5, 10, 20, 50, 100, 200, 500, 1000].into_iter();
-    let fits = |step: &usize| *step as f64 * pixels >= widest + 6.0;
+    let fits = |step: &usize| *step as f64 * pixels >= widest + 10.0;
     let step = steps.clone().find(fits).unwrap_or(1000);
     let named = ticks
         .iter()

@@ -8,7 +8,7 @@ use super::{
     weights_in_words,
 };
 use crate::factors::Side;
-use crate::plot::{clipped, escape, short};
+use crate::plot::{clipped, escape};
 
 /// Components that are told at once; the others are folded.
 const OPEN: usize = 8;
@@ -105,15 +105,9 @@ fn features_table(name: &str, features: &[Feature]) -> String {
 pub(super) fn fit(run: &RunRecords) -> String {
     let summary = &run.summary;
     let relative = summary["relative_error"].as_f64().unwrap_or(f64::NAN);
-    let mut text = fit_in_words(relative);
     let held_out = &summary["held_out"]["held_out_weight"];
-    if let (Some(error), Some(weight)) = (summary["outer_error"].as_f64(), held_out.as_f64()) {
-        let _ = write!(
-            text,
-            " On what the updates did not see, the outer error is {} per entry.",
-            short(error / weight)
-        );
-    }
+    let outer = summary["outer_error"].as_f64().zip(held_out.as_f64());
+    let text = fit_in_words(relative, outer.map(|(error, weight)| error / weight));
     format!(
         "<section id=\"fit\"><h2>How well it fits</h2><p class=\"answer\">{}</p></section>\n",
         escape(&text)

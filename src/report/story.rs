@@ -88,9 +88,10 @@ pub fn percent(share: f64) -> String {
     }
 }
 
-/// How well W H fits X, from its divergence over that of a constant fit.
-pub fn fit_in_words(relative_error: f64) -> String {
-    if relative_error.is_nan() {
+/// How well W H fits X, from its divergence over that of a constant fit, and from the outer
+/// error per entry where something was held out.
+pub fn fit_in_words(relative_error: f64, outer_error: Option<f64>) -> String {
+    let fit = if relative_error.is_nan() {
         "X is constant: one number fits it.".into()
     } else if relative_error > 1.0 {
         format!(
@@ -100,6 +101,13 @@ pub fn fit_in_words(relative_error: f64) -> String {
     } else {
         let share = percent(1.0 - relative_error);
         format!("W H explains {share} of the divergence of a constant fit.")
+    };
+    match outer_error {
+        None => fit,
+        Some(error) => format!(
+            "{fit} On what the updates did not see, the outer error is {} per entry.",
+            short(error)
+        ),
     }
 }
 
@@ -211,9 +219,10 @@ mod tests {
         assert_eq!(percent(0.99999), "> 99.99 %");
         assert_eq!(percent(1.0), "100 %");
         assert_eq!(percent(0.0), "0 %");
-        assert!(fit_in_words(0.07).contains("explains 93 % of the divergence"));
-        assert!(fit_in_words(1.5).contains("worse"));
-        assert!(fit_in_words(f64::NAN).contains("constant"));
+        assert!(fit_in_words(0.07, None).contains("explains 93 % of the divergence"));
+        assert!(fit_in_words(1.5, Some(0.25)).contains("worse than a constant"));
+        assert!(fit_in_words(f64::NAN, None).contains("constant"));
+        assert!(fit_in_words(0.1, Some(0.25)).contains("outer error is 0.25 per entry"));
         assert_eq!(weights_in_words(&[0.5]), "λ is 0.5");
         assert_eq!(weights_in_words(&[0.5, 0.5]), "all 2 weights λ are 0.5");
         assert!(weights_in_words(&[0.0, 1.0, 2.0]).contains("1 of them are 0"));

@@ -175,7 +175,9 @@ impl Run<'_> {
         if all.len() > COMPONENTS {
             line("", format!("… and {} more", all.len() - COMPONENTS));
         }
-        line("fit", fit_in_words(summary.relative_error));
+        let share = summary.held_out.as_ref();
+        let outer = share.map(|share| summary.outer_error / share.held_out_weight);
+        line("fit", fit_in_words(summary.relative_error, outer));
         let names: Vec<String> = summary
             .penalties
             .iter()
