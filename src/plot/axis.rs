@@ -5,6 +5,8 @@ use std::ops::Range;
 use plotters::coord::ranged1d::{DefaultFormatting, KeyPointHint, Ranged};
 use plotters::coord::types::RangedCoordf64;
 
+use super::short;
+
 /// A range with marks of its own.
 pub(super) struct Axis {
     range: RangedCoordf64,
@@ -41,32 +43,88 @@ impl Ranged for Axis {
     }
 }
 
-/// Marks at round numbers, at most this many.
-pub(super) fn even(range: &Range<f64>, most: usize) -> Vec<f64> {
-    RangedCoordf64::from(range.clone()).key_points(most)
+/// The smallest of 1, 2 and 5 times a power of ten that divides a width into at most so many
+/// parts.
+pub(crate) fn round_step(width: f64, most: usize) -> f64 {
+    let least = width / most.max(1) as f64;
+    if !(least.is_finite() && least > 0.0) {
+        return 1.0;
+    }
+    let power = 10f64.powf(least.log10().floor());
+    // (Rounding must not push a step to the next one.)
+    let fits = |digit: &f64| digit * power >= least * (1.0 - 1e-9);
+    power * [1.0, 2.0, 5.0].into_iter().find(fits).unwrap_or(10.0)
 }
 
-/// Marks on an axis of logarithms (base 10): whole decades where there are several,
-/// otherwise 1, 2 and 5 times a power of ten, or round numbers where even these are
-/// too few.
-pub(super) fn logarithmic(range: &Range<f64>, most: usize) -> Vec<f64> {
-    let inside = |mark: &f64| range.contains(mark);
-    let (first, last) = (range.start.floor() as i64, range.end.ceil() as i64);
-    if range.end - range.start > 2.0 {
-        let stride = (last - first) / most as i64 + 1;
-        let marks = (first..=last).filter(|decade| decade % stride == 0);
-        return marks.map(|decade| decade as f64).filter(inside).collect();
+/// Marks at multiples of a round step, at most about this many. `whole` allows no step below 1.
+pub(super) fn even(range: &Range<f64>, most: usize, whole: bool) -> Vec<f64> {
+    let step = round_step(range.end - range.start, most);
+    let step = if whole { step.max(1.0) } else { step };
+    let slack = 1e-9;
+    let first = (range.start / step - slack).ceil();
+    let last = (range.end / step + slack).floor();
+    let count = (last - first).clamp(0.0, 100.0) as usize;
+    let marks = (0..=count).map(|index| (first + index as f64) * step);
+    marks.filter(|_| last >= first).collect()
+}
+
+/// Marks at powers of ten on an axis of logarithms, at most about this many.
+pub(super) fn decades(range: &Range<f64>, most: usize) -> Vec<f64> {
+    even(range, most, true)
+}
+
+/// A range of logarithms that has at least two powers of ten in it.
+pub(super) fn with_decades(range: Range<f64>) -> Range<f64> {
+    if decades(&range, 100).len() >= 2 {
+        return range;
     }
-    let marks: Vec<f64> = (first..=last)
-        .flat_map(|decade| [1.0f64, 2.0, 5.0].map(|digit| decade as f64 + digit.log10()))
-        .filter(inside)
-        .collect();
-    if marks.len() > 2 {
-        return marks;
+    range.start.floor()..range.end.ceil()
+}
+
+/// The words of marks: all with the same number of digits behind the point, as many as their
+/// distance needs.
+pub(super) fn even_texts(marks: &[f64]) -> Vec<String> {
+    let largest = marks.iter().fold(0.0f64, |most, mark| most.max(mark.abs()));
+    let step = marks.windows(2).map(|pair| pair[1] - pair[0]).next();
+    let step = step.unwrap_or(largest).abs();
+    if largest == 0.0 || step == 0.0 {
+        return marks.iter().map(|mark| short(*mark)).collect();
     }
-    let values = 10f64.powf(range.start)..10f64.powf(range.end);
-    let marks = even(&values, most).into_iter().map(f64::log10);
-    marks.filter(inside).collect()
+    let place = |value: f64| (value.log10() + 1e-9).floor() as i32;
+    let plain = (1e-3..1e6).contains(&largest) && place(step) >= -6;
+    let text = |mark: &f64| {
+        if mark.abs() < step * 1e-6 {
+            "0".into()
+        } else if plain {
+            let digits = (-place(step)).max(0) as usize;
+            format!("{mark:.digits$}")
+        } else {
+            let digits = (place(mark.abs()) - place(step)).clamp(0, 12) as usize;
+            format!("{mark:.digits$e}")
+        }
+    };
+    marks.iter().map(text).collect()
+}
+
+/// The words of powers of ten, from their exponents.
+pub(super) fn decade_texts(marks: &[f64]) -> Vec<String> {
+    let small = marks.iter().all(|mark| mark.abs() <= 3.5);
+    let text = |mark: &f64| {
+        let exponent = mark.round() as i32;
+        if small {
+            return short(10f64.powi(exponent));
+        }
+        let raised = |character: char| match character {
+            '-' => '⁻',
+            digit => {
+                let places = ['⁰', '¹', '²', '³', '⁴', '⁵', '⁶', '⁷', '⁸', '⁹'];
+                places[digit.to_digit(10).unwrap_or(0) as usize]
+            }
+        };
+        let exponent: String = exponent.to_string().chars().map(raised).collect();
+        format!("10{exponent}")
+    };
+    marks.iter().map(text).collect()
 }
 
 #[cfg(test)]
@@ -74,25 +132,42 @@ mod tests {
     use super::*;
 
     #[test]
-    fn logarithms_have_marks_at_numbers_that_one_would_write() {
-        assert_eq!(logarithmic(&(-0.5..3.2), 6), [0.0, 1.0, 2.0, 3.0]);
+    fn marks_are_at_round_numbers() {
         assert_eq!(
-            logarithmic(&(-12.5..0.5), 6),
-            [-12.0, -9.0, -6.0, -3.0, 0.0]
+            even(&(0.0..1.0), 5, false),
+            [0.0, 0.2, 0.4, 0.6000000000000001, 0.8, 1.0]
         );
-        let values = |range| -> Vec<f64> {
-            let marks = logarithmic(&range, 6).into_iter();
-            marks
-                .map(|mark| (1e9 * 10f64.powf(mark)).round() / 1e9)
-                .collect()
-        };
-        assert_eq!(values(-1.1..0.4), [0.1, 0.2, 0.5, 1.0, 2.0]);
-        let close = values(0.31..0.39);
-        assert!(
-            close.len() > 2
-                && close
-                    .iter()
-                    .all(|mark| (100.0 * mark - (100.0 * mark).round()).abs() < 1e-6)
-        );
+        assert_eq!(even(&(0.0..3.0), 8, true), [0.0, 1.0, 2.0, 3.0]);
+        assert_eq!(even(&(1.0..40.0), 4, true), [10.0, 20.0, 30.0, 40.0]);
+        assert_eq!(round_step(1.0, 10), 0.1);
+        assert_eq!(round_step(f64::NAN, 10), 1.0);
+    }
+
+    #[test]
+    fn logarithms_have_marks_at_powers_of_ten_alone() {
+        assert_eq!(decades(&(-0.5..3.2), 6), [0.0, 1.0, 2.0, 3.0]);
+        assert_eq!(decades(&(-12.5..0.5), 6), [-10.0, -5.0, 0.0]);
+        assert_eq!(with_decades(0.3..1.4), 0.0..2.0);
+        assert_eq!(with_decades(-0.1..1.4), -0.1..1.4);
+        assert_eq!(decade_texts(&[-2.0, 0.0, 2.0]), ["0.01", "1", "100"]);
+        assert_eq!(decade_texts(&[-10.0, 0.0]), ["10⁻¹⁰", "10⁰"]);
+    }
+
+    #[test]
+    fn no_two_marks_have_the_same_words() {
+        for range in [
+            5183.001..5183.004,
+            1e-7..4e-7,
+            0.0..2e7,
+            -1.0..1.0,
+            0.0..0.003,
+        ] {
+            let marks = even(&range, 6, false);
+            let texts = even_texts(&marks);
+            assert!(marks.len() > 2);
+            let different: std::collections::HashSet<&String> = texts.iter().collect();
+            assert_eq!(different.len(), texts.len(), "{texts:?}");
+        }
+        assert_eq!(even_texts(&[0.0, 0.5, 1.0]), ["0", "0.5", "1.0"]);
     }
 }

@@ -6,6 +6,8 @@ use plotters::style::{Color, RGBColor, ShapeStyle};
 
 use crate::metrics::quantile;
 
+/// Fewer values have no quartiles worth drawing.
+const FEWEST: usize = 5;
 /// Half the width of a box, where places are 1 apart.
 const HALF_WIDTH: f64 = 0.3;
 
@@ -25,6 +27,10 @@ pub(super) fn box_elements<'a>(
 fn one_box<'a>(points: &[(f64, f64)], colour: RGBColor) -> Vec<Element<'a>> {
     let x = points[0].0;
     let values: Vec<f64> = points.iter().map(|point| point.1).collect();
+    let dot = |y: &f64| Circle::new((x, *y), 3, colour.filled()).into_dyn();
+    if values.len() < FEWEST {
+        return values.iter().map(dot).collect();
+    }
     let [low, middle, high] = [0.25, 0.5, 0.75].map(|share| quantile(&values, share));
     let reach = 1.5 * (high - low);
     let inside = |value: &&f64| **value >= low - reach && **value <= high + reach;
@@ -46,7 +52,7 @@ fn one_box<'a>(points: &[(f64, f64)], colour: RGBColor) -> Vec<Element<'a>> {
         line(vec![(x - cap, least), (x + cap, least)], 1),
     ];
     let beyond = values.iter().filter(|value| !inside(value));
-    elements.extend(beyond.map(|y| Circle::new((x, *y), 2, colour.filled()).into_dyn()));
+    elements.extend(beyond.map(dot));
     elements
 }
 

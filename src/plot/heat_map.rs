@@ -4,7 +4,8 @@ use std::fmt::Write;
 
 use ndarray::{Array2, ArrayView2};
 
-use super::{escape, short};
+use super::text::FONT_SIZE;
+use super::{clipped, escape, short};
 
 /// A nonnegative matrix drawn row by row, from the ground's colour (0) to full
 /// ink (the largest entry of each row).
@@ -14,79 +15,107 @@ pub struct HeatMap {
     pub values: Array2<f64>,
     /// A name for each row.
     pub row_names: Vec<String>,
+    /// A name for each column, shown on hover; their numbers from 1 where there is none.
+    pub column_names: Option<Vec<String>>,
     /// Under the picture.
     pub x_label: String,
 }
 
-/// Cells across at most; longer rows are shown by means of neighbouring cells.
-const CELLS_ACROSS: usize = 220;
+/// Cells of all rows together; longer rows are shown by means of neighbouring cells.
+const CELLS: usize = 3000;
+/// Cells across, at most and at least.
+const MOST_ACROSS: usize = 220;
+const FEWEST_ACROSS: usize = 12;
 const LEFT: usize = 48;
-const WIDTH: usize = 440;
+const WIDTH: usize = 376;
+/// Names of rows are so far apart.
+const BETWEEN_NAMES: usize = 16;
 
 impl HeatMap {
     /// Draws it.
     pub fn svg(&self) -> String {
-        let height = (240 / self.values.nrows().max(1)).clamp(8, 28);
+        let rows = self.values.nrows().max(1);
+        let height = (240 / rows).clamp(8, 28);
         let shown = condensed(self.values.view());
         let across = shown.ncols().max(1);
         let cell = WIDTH as f64 / across as f64;
         let (width, bottom) = (LEFT + WIDTH + 16, 8 + height * shown.nrows());
-        let total = bottom + 40;
+        let total = bottom + 28;
         let mut svg = format!(
             "<svg width=\"{width}\" height=\"{total}\" viewBox=\"0 0 {width} {total}\" xmlns=\"http://www.w3.org/2000/svg\">\n"
         );
         let columns = self.values.ncols();
+        let every = BETWEEN_NAMES.div_ceil(height);
         for (k, row) in shown.rows().into_iter().enumerate() {
             let top = 8 + k * height;
             let largest = row.iter().copied().fold(0.0, f64::max);
             let name = self.row_names.get(k).map_or("", String::as_str);
-            text(&mut svg, LEFT - 8, top + height / 2 + 4, "end", name);
+            if every == 1 || (k + 1) % every == 0 {
+                text(&mut svg, LEFT - 8, top + height / 2 + 5, "end", name);
+            }
             for (j, value) in row.iter().enumerate() {
                 let share = if largest > 0.0 { value / largest } else { 0.0 };
-                if share < 0.005 {
+                if share < 0.02 {
                     continue;
                 }
+                let (from, to) = (j * columns / across, (j + 1) * columns / across);
+                let place = match to > from + 1 {
+                    true => format!("{} to {}", self.column(from), self.column(to - 1)),
+                    false => self.column(from),
+                };
                 let _ = writeln!(
                     svg,
-                    "<rect x=\"{:.2}\" y=\"{top}\" width=\"{:.2}\" height=\"{}\" fill=\"#0072B2\" fill-opacity=\"{share:.2}\"><title>{}: {} at {}</title></rect>",
+                    "<rect x=\"{:.1}\" y=\"{top}\" width=\"{:.1}\" height=\"{}\" fill=\"#0072B2\" fill-opacity=\"{share:.2}\"><title>{}: {} at {}</title></rect>",
                     LEFT as f64 + j as f64 * cell,
-                    cell + 0.05,
-                    height - 2,
+                    cell + 0.1,
+                    height - 1,
                     escape(name),
                     short(*value),
-                    j * columns / across
+                    escape(&place)
                 );
             }
         }
         for (x, anchor, label) in [
-            (LEFT, "start", "0".to_owned()),
+            (LEFT, "start", clipped(&self.column(0), 12)),
             (LEFT + WIDTH / 2, "middle", self.x_label.clone()),
-            (LEFT + WIDTH, "end", columns.saturating_sub(1).to_string()),
+            (
+                LEFT + WIDTH,
+                "end",
+                clipped(&self.column(columns.saturating_sub(1)), 12),
+            ),
         ] {
             text(&mut svg, x, bottom + 20, anchor, &label);
         }
         svg.push_str("</svg>\n");
         svg
     }
+
+    /// The name of a column, or its number from 1.
+    fn column(&self, column: usize) -> String {
+        let names = self.column_names.as_ref();
+        let name = names.and_then(|names| names.get(column));
+        name.map_or_else(|| (column + 1).to_string(), |name| clipped(name, 40))
+    }
 }
 
 pub(super) fn text(svg: &mut String, x: usize, y: usize, anchor: &str, text: &str) {
     let _ = writeln!(
         svg,
-        "<text x=\"{x}\" y=\"{y}\" text-anchor=\"{anchor}\" font-family=\"system-ui, sans-serif\" font-size=\"14\" fill=\"#1F2933\">{}</text>",
+        "<text x=\"{x}\" y=\"{y}\" text-anchor=\"{anchor}\" font-family=\"system-ui, sans-serif\" font-size=\"{FONT_SIZE}\" fill=\"#1F2933\">{}</text>",
         escape(text)
     );
 }
 
-/// At most [`CELLS_ACROSS`] columns: means over runs of neighbours.
+/// Fewer columns where there are too many: means over runs of neighbours.
 fn condensed(values: ArrayView2<f64>) -> Array2<f64> {
-    let columns = values.ncols();
-    if columns <= CELLS_ACROSS {
+    let (rows, columns) = values.dim();
+    let across = (CELLS / rows.max(1)).clamp(FEWEST_ACROSS, MOST_ACROSS);
+    if columns <= across {
         return values.to_owned();
     }
-    Array2::from_shape_fn((values.nrows(), CELLS_ACROSS), |(k, cell)| {
-        let from = cell * columns / CELLS_ACROSS;
-        let to = ((cell + 1) * columns / CELLS_ACROSS).max(from + 1);
+    Array2::from_shape_fn((rows, across), |(k, cell)| {
+        let from = cell * columns / across;
+        let to = ((cell + 1) * columns / across).max(from + 1);
         let run = (from..to).map(|j| values[[k, j]]);
         run.sum::<f64>() / (to - from) as f64
     })
@@ -105,10 +134,21 @@ mod tests {
         let map = HeatMap {
             values,
             row_names: vec!["1".into(), "<2>".into()],
+            column_names: Some((0..1000).map(|j| format!("<{j}>")).collect()),
             x_label: "column".into(),
         };
         let svg = map.svg();
-        assert!(svg.matches("<rect").count() <= CELLS_ACROSS);
-        assert!(svg.contains("&lt;2&gt;"));
+        assert!(svg.matches("<rect").count() <= MOST_ACROSS);
+        assert!(svg.contains("&lt;2&gt;") && svg.contains("&lt;999&gt;"));
+        let many = HeatMap {
+            values: Array2::ones((40, 200_000)),
+            row_names: (1..=40).map(|k| k.to_string()).collect(),
+            column_names: None,
+            x_label: "column".into(),
+        };
+        let svg = many.svg();
+        assert!(svg.len() < 600_000, "{}", svg.len());
+        // Every second name only: rows are eight pixels high.
+        assert!(svg.contains(">40</text>") && !svg.contains(">39</text>"));
     }
 }

@@ -4,7 +4,9 @@ use std::fmt::Write;
 
 use ndarray::{Array2, Axis, Slice};
 
+use super::escape;
 use super::heat_map::text;
+use super::picture::data_address;
 
 /// Nonnegative maps drawn from the ground's colour (0) to full ink (the largest
 /// entry of each).
@@ -14,8 +16,6 @@ pub struct Maps {
     pub maps: Vec<(String, Array2<f64>)>,
 }
 
-/// Shades between ground and ink.
-const SHADES: usize = 32;
 /// The longer side of a picture.
 const SIDE: f64 = 150.0;
 const GAP: f64 = 14.0;
@@ -25,6 +25,8 @@ const NAME: f64 = 24.0;
 const PER_LINE: usize = 6;
 /// Pixels along a side; what has more is drawn coarser.
 const MOST_PIXELS: usize = 128;
+/// Pixels of all pictures together.
+const ALL_PIXELS: usize = 600_000;
 
 impl Maps {
     /// The rows of a matrix as pictures of the same size, row by row, named by their numbers.
@@ -57,27 +59,22 @@ impl Maps {
         let mut svg = format!(
             "<svg width=\"{width}\" height=\"{height}\" viewBox=\"0 0 {width} {height}\" xmlns=\"http://www.w3.org/2000/svg\">\n"
         );
+        let each = ALL_PIXELS / self.maps.len().max(1);
+        let side = MOST_PIXELS.min((each as f64).sqrt() as usize).max(8);
         for (index, named) in self.maps.iter().enumerate() {
-            let (name, map) = (&named.0, coarser(&named.1));
+            let (name, map) = (&named.0, coarser(&named.1, side));
             let (across, down) = size(named);
             let left = (index % PER_LINE) as f64 * (SIDE + GAP) + (SIDE - across) / 2.0;
             let top = (index / PER_LINE) as f64 * (tallest + NAME + GAP);
-            let (rows, columns) = map.dim();
-            let (wide, tall) = (across / columns as f64, down / rows as f64);
             let middle = (left + across / 2.0) as usize;
             text(&mut svg, middle, top as usize + 16, "middle", name);
             let top = top + NAME;
             let _ = writeln!(
                 svg,
-                "<g transform=\"translate({left} {top}) scale({wide:.4} {tall:.4})\" fill=\"#0072B2\" shape-rendering=\"crispEdges\">"
+                "<image x=\"{left:.1}\" y=\"{top:.1}\" width=\"{across:.1}\" height=\"{down:.1}\" preserveAspectRatio=\"none\" style=\"image-rendering:pixelated\" href=\"{}\"><title>{}</title></image>",
+                data_address(&map),
+                escape(name)
             );
-            for (shade, path) in shades(&map).iter().enumerate().skip(1) {
-                if !path.is_empty() {
-                    let share = shade as f64 / (SHADES - 1) as f64;
-                    let _ = writeln!(svg, "<path fill-opacity=\"{share:.3}\" d=\"{path}\"/>");
-                }
-            }
-            svg.push_str("</g>\n");
             let _ = writeln!(
                 svg,
                 "<rect x=\"{left}\" y=\"{top}\" width=\"{across}\" height=\"{down}\" fill=\"none\" stroke=\"#DDE2E8\"/>"
@@ -101,9 +98,9 @@ impl Maps {
 
 /// The same picture with at most so many pixels along a side, each the mean of those it
 /// stands for.
-fn coarser(map: &Array2<f64>) -> Array2<f64> {
+fn coarser(map: &Array2<f64>, side: usize) -> Array2<f64> {
     let (rows, columns) = map.dim();
-    let (height, width) = (rows.min(MOST_PIXELS), columns.min(MOST_PIXELS));
+    let (height, width) = (rows.min(side), columns.min(side));
     if (height, width) == (rows, columns) {
         return map.clone();
     }
@@ -115,47 +112,28 @@ fn coarser(map: &Array2<f64>) -> Array2<f64> {
     })
 }
 
-/// For each shade, a path over all its pixels; neighbours in a row are one stroke.
-fn shades(map: &Array2<f64>) -> Vec<String> {
-    let largest = map.iter().copied().fold(0.0, f64::max);
-    let shade = |value: f64| {
-        let share = if largest > 0.0 { value / largest } else { 0.0 };
-        (share * (SHADES - 1) as f64).round() as usize
-    };
-    let mut paths = vec![String::new(); SHADES];
-    for (y, row) in map.rows().into_iter().enumerate() {
-        let row: Vec<usize> = row.iter().map(|value| shade(*value)).collect();
-        let mut x = 0;
-        for run in row.chunk_by(|a, b| a == b) {
-            let length = run.len();
-            let _ = write!(paths[run[0]], "M{x} {y}h{length}v1h-{length}z");
-            x += length;
-        }
-    }
-    paths
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use ndarray::array;
 
     #[test]
-    fn every_pixel_is_covered_once() {
+    fn pictures_are_small_whatever_they_show() {
         let map = array![[0.0, 1.0, 1.0], [0.5, 0.5, 0.0]];
-        let paths = shades(&map);
-        assert_eq!(paths[SHADES - 1], "M1 0h2v1h-2z");
-        assert_eq!(paths[0], "M0 0h1v1h-1zM2 1h1v1h-1z");
-        assert_eq!(paths.iter().filter(|path| !path.is_empty()).count(), 3);
         let maps = Maps {
             maps: vec![("1".into(), map), ("none".into(), Array2::zeros((2, 2)))],
         };
-        assert!(maps.svg().contains("</svg>") && !maps.svg().contains("NaN"));
+        let svg = maps.svg();
+        assert!(svg.contains("</svg>") && !svg.contains("NaN"));
+        assert_eq!(svg.matches("<image").count(), 2);
         assert_eq!(maps.csv().lines().count(), 1 + 6 + 4);
-        let large = coarser(&Array2::from_elem((300, 5), 2.0));
+        let large = coarser(&Array2::from_elem((300, 5), 2.0), MOST_PIXELS);
         assert_eq!(large.dim(), (MOST_PIXELS, 5));
         assert!(large.iter().all(|value| *value == 2.0));
         let rows = Maps::of_rows(&array![[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]], [3, 2]);
         assert_eq!(rows.maps[0].1[[1, 0]], 3.0);
+        let noise = |(k, j)| f64::from(((k * 7919 + j * 104_729) % 1009) as u32);
+        let many = Maps::of_rows(&Array2::from_shape_fn((60, 128 * 128), noise), [128, 128]);
+        assert!(many.svg().len() < 700_000, "{}", many.svg().len());
     }
 }

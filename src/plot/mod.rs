@@ -8,14 +8,19 @@
 mod axis;
 mod boxes;
 mod chart;
+mod draw;
 mod heat_map;
+mod layout;
+mod legend;
 mod maps;
+mod picture;
 mod series;
 mod text;
 pub mod theme;
 
+pub(crate) use axis::round_step;
 pub use chart::{Chart, Scale};
 pub use heat_map::HeatMap;
 pub use maps::Maps;
 pub use series::{Mark, Series};
-pub(crate) use text::{escape, short};
+pub(crate) use text::{clipped, escape, short};

@@ -5,12 +5,13 @@
 pub enum Mark {
     /// A line through the points.
     Line,
-    /// The points alone.
+    /// The points alone; very many of them as cells, the darker the more points are in one.
     Points,
-    /// Bars of width 1 around x (0.8 of it, shared between the bar series).
+    /// Bars around x, as wide as the chart says (0.8 of it, shared between the bar series).
     Bars,
     /// A box for all points with the same x: quartiles, median, whiskers to the last
-    /// point within one and a half times the box, and what lies beyond.
+    /// point within one and a half times the box, and what lies beyond. Fewer than five
+    /// points are drawn as points.
     Boxes,
 }
 
@@ -25,6 +26,8 @@ pub struct Series {
     pub mark: Mark,
     /// Numbers to show on hover in place of y, one per point.
     pub values: Option<Vec<f64>>,
+    /// Names to show on hover in place of x, one per point.
+    pub names: Option<Vec<String>>,
 }
 
 impl Series {
@@ -35,6 +38,7 @@ impl Series {
             points,
             mark: Mark::Line,
             values: None,
+            names: None,
         }
     }
 
@@ -45,6 +49,7 @@ impl Series {
             points,
             mark: Mark::Points,
             values: None,
+            names: None,
         }
     }
 
@@ -55,6 +60,7 @@ impl Series {
             points,
             mark: Mark::Bars,
             values: None,
+            names: None,
         }
     }
 
@@ -65,6 +71,14 @@ impl Series {
             points,
             mark: Mark::Boxes,
             values: None,
+            names: None,
         }
+    }
+
+    /// Names its points, for readers who point at them.
+    #[must_use]
+    pub fn named(mut self, names: Vec<String>) -> Self {
+        self.names = Some(names);
+        self
     }
 }

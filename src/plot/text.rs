@@ -19,6 +19,23 @@ pub(crate) fn short(value: f64) -> String {
     }
 }
 
+/// The size of text in pictures, in pixels.
+pub(super) const FONT_SIZE: u32 = 14;
+
+/// About how wide a text is, in pixels.
+pub(super) fn width_of(text: &str) -> f64 {
+    0.55 * f64::from(FONT_SIZE) * text.chars().count() as f64
+}
+
+/// A name in at most so many characters.
+pub(crate) fn clipped(name: &str, most: usize) -> String {
+    if name.chars().count() <= most {
+        return name.into();
+    }
+    let begin: String = name.chars().take(most.saturating_sub(1)).collect();
+    format!("{}…", begin.trim_end())
+}
+
 /// Text that is safe inside XML.
 pub(crate) fn escape(text: &str) -> String {
     text.replace('&', "&amp;")
@@ -44,5 +61,7 @@ mod tests {
         ] {
             assert_eq!(short(value), text);
         }
+        assert_eq!(clipped("component", 5), "comp…");
+        assert_eq!(clipped("short", 5), "short");
     }
 }

@@ -24,7 +24,7 @@ pub(super) fn series(index: usize) -> RGBColor {
     SERIES[index % SERIES.len()]
 }
 
-fn hex(colour: RGBColor) -> String {
+pub(super) fn hex(colour: RGBColor) -> String {
     format!("#{:02X}{:02X}{:02X}", colour.0, colour.1, colour.2)
 }
 

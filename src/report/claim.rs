@@ -145,13 +145,14 @@ impl RunFolder {
 }
 
 /// What altbi writes into a run folder.
-const OWN: [&str; 16] = [
+const OWN: [&str; 17] = [
     "W.npy",
     "H.npy",
     "W.csv",
     "labels.json",
     "scale.npy",
     "H.csv",
+    "lambda.csv",
     "held_out.npy",
     "held_out.mtx",
     "thinned.npy",
@@ -273,6 +274,7 @@ mod tests {
             "lambda_2_start.npy",
             "lambda_h_3.npy",
             "W.csv",
+            "lambda.csv",
             "labels.json",
             "start-12",
         ] {
@@ -280,7 +282,7 @@ mod tests {
         }
         for name in [
             "lambda_mine.npy",
-            "lambda.csv",
+            "lambda_h.csv",
             "notes.npy",
             "lambda_h",
             "start-up",

@@ -215,7 +215,7 @@ fn course(
 ) -> Figure {
     const PLACES: usize = 60;
     const MOST: f64 = 1.2;
-    let mut chart = Chart::new(unit, "error relative to plain", Scale::Linear).sized(900, 420);
+    let mut chart = Chart::new(unit, "error relative to plain", Scale::Linear).sized(440, 320);
     let plain = |seed: u64| {
         let of_plain = contest.of(Rival::Plain).find(|plain| plain.seed == seed);
         of_plain.map_or(f64::NAN, last)
@@ -257,6 +257,6 @@ fn course(
                   plain updates stopped early. A line begins where it falls below 1.2."
             .into(),
         svg: chart.svg(),
-        wide: true,
+        wide: false,
     }
 }

@@ -5,6 +5,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
+use crate::factors::Side;
 
 /// The file of a run folder that keeps them.
 pub(super) const FILE: &str = "labels.json";
@@ -38,6 +39,18 @@ impl Labels {
         })
     }
 
+    /// The names of rows (for W) or columns (for H) as numbers, if they are numbers that grow.
+    pub(super) fn growing(&self, side: Side, count: usize) -> Option<Vec<f64>> {
+        let names = match side {
+            Side::W => self.rows.as_ref(),
+            Side::H => self.columns.as_ref(),
+        };
+        let names = names.filter(|names| names.len() == count && count > 1)?;
+        let number = |name: &String| name.trim().parse().ok().filter(|n: &f64| n.is_finite());
+        let numbers: Vec<f64> = names.iter().map(number).collect::<Option<_>>()?;
+        numbers.is_sorted_by(|a, b| a < b).then_some(numbers)
+    }
+
     /// Whether there are any.
     pub fn is_empty(&self) -> bool {
         self.rows.is_none() && self.columns.is_none()
@@ -51,6 +64,24 @@ impl Labels {
     /// The name of a column, or its number, counted from 1.
     pub fn column(&self, column: usize) -> String {
         name(self.columns.as_deref(), "column", column)
+    }
+}
+
+/// What a weight λ of a penalty belongs to, from the penalty's factor and scope.
+pub(super) fn weight_name(
+    labels: &Labels,
+    (side, scope): (Side, &str),
+    (row, column): (usize, usize),
+) -> String {
+    let (signal, component) = match side {
+        Side::W => (labels.row(row), column + 1),
+        Side::H => (labels.column(column), row + 1),
+    };
+    match scope {
+        "row" => signal,
+        "shared" => "all".into(),
+        "entry" => format!("{signal}, component {component}"),
+        _ => format!("component {component}"),
     }
 }
 
@@ -74,9 +105,30 @@ mod tests {
             ("alpha".into(), "row 2".into())
         );
         assert_eq!(labels.column(0), "column 1");
+        let weight = |side, scope, place| weight_name(&labels, (side, scope), place);
+        assert_eq!(weight(Side::W, "row", (0, 0)), "alpha");
+        assert_eq!(weight(Side::H, "row", (0, 4)), "column 5");
+        assert_eq!(weight(Side::W, "component", (0, 1)), "component 2");
+        assert_eq!(weight(Side::H, "hierarchical:1", (1, 0)), "component 2");
+        assert_eq!(weight(Side::W, "entry", (0, 1)), "alpha, component 2");
+        assert_eq!(weight(Side::W, "shared", (0, 0)), "all");
         let folder = tempfile::tempdir().unwrap();
         assert!(Labels::read(folder.path()).unwrap().is_empty());
         std::fs::write(folder.path().join(FILE), "{").unwrap();
         assert!(Labels::read(folder.path()).is_err());
+    }
+
+    #[test]
+    fn names_that_are_growing_numbers_are_places() {
+        let columns = |names: &[&str]| Labels {
+            rows: None,
+            columns: Some(names.iter().map(ToString::to_string).collect()),
+        };
+        let places = columns(&["400", "410.5", "420"]).growing(Side::H, 3);
+        assert_eq!(places, Some(vec![400.0, 410.5, 420.0]));
+        assert_eq!(columns(&["2", "1"]).growing(Side::H, 2), None);
+        assert_eq!(columns(&["1", "b"]).growing(Side::H, 2), None);
+        assert_eq!(columns(&["1", "2"]).growing(Side::H, 3), None);
+        assert_eq!(columns(&["1", "2"]).growing(Side::W, 2), None);
     }
 }

@@ -6,6 +6,7 @@
 //! | `lambda_start.npy` | the first λ |
 //! | `lambda_h.npy`, `lambda_2.npy`, … | λ of H, of a second penalty; each with its `_start` |
 //! | `W.csv`, `H.csv` | the factors with the data's labels, on request |
+//! | `lambda.csv` | λ with the data's labels, likewise |
 //! | `labels.json` | the names of the data's rows and columns, where it has some |
 //! | `scale.npy` | what the rows or columns of the data were divided by, where they were |
 //! | `held_out.npy` | the weights of held-out entries, 0 elsewhere; `.mtx` of a sparse X |
@@ -28,12 +29,16 @@ mod experiment;
 mod figures;
 mod html;
 mod labels;
+mod lambda;
 mod model;
 mod page;
 mod penalties;
 mod records;
 mod run_folder;
+mod sections;
+mod signals;
 mod starts;
+mod story;
 mod summary;
 
 pub use bias::BiasRecords;
@@ -46,4 +51,7 @@ pub use model::arrangement;
 pub use penalties::PenaltyRecord;
 pub use records::RunRecords;
 pub use run_folder::RunFolder;
+pub use story::{
+    Component, Feature, choice_in_words, components, fit_in_words, percent, weights_in_words,
+};
 pub use summary::{Choice, Continued, HeldOutShare, SparseRecord, Summary};

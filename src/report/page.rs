@@ -7,7 +7,7 @@ use crate::plot::theme::themed;
 /// A picture with its heading and caption.
 pub(super) fn figure_element(figure: &Figure) -> String {
     format!(
-        "<figure id=\"{}\"{}><h2>{}</h2>{}<figcaption>{}</figcaption></figure>\n",
+        "<figure id=\"{}\"{}><h2>{}</h2><div class=\"wide\">{}</div><figcaption>{}</figcaption></figure>\n",
         figure.name,
         if figure.wide { " class=\"row\"" } else { "" },
         escape(&figure.title),
@@ -16,11 +16,26 @@ pub(super) fn figure_element(figure: &Figure) -> String {
     )
 }
 
-/// An SVG of fixed size made to fill its place.
+/// Text of pictures is 14 pixels high; it is not to be smaller than 11.
+const SMALLEST: f64 = 11.0 / 14.0;
+/// And not much larger.
+const LARGEST: f64 = 1.15;
+
+/// An SVG of fixed size made to fill its place, as far as its text stays readable.
 fn scalable(svg: &str) -> String {
+    let after = svg
+        .split_once("<svg width=\"")
+        .map_or("", |(_, after)| after);
+    let width = after.split('"').next().and_then(|width| width.parse().ok());
+    let width: f64 = width.unwrap_or(440.0);
     svg.replacen(
         "<svg ",
-        "<svg class=\"chart\" preserveAspectRatio=\"xMidYMid meet\" ",
+        &format!(
+            "<svg class=\"chart\" style=\"min-width:{:.0}px;max-width:{:.0}px\" \
+             preserveAspectRatio=\"xMidYMid meet\" ",
+            width * SMALLEST,
+            width * LARGEST
+        ),
         1,
     )
 }
@@ -48,13 +63,25 @@ header p, figcaption, .small { color: var(--soft); } .small { font-size: .8rem; 
 .cards { display: grid; grid-template-columns: repeat(auto-fill, minmax(9.5rem, 1fr)); gap: .6rem; margin: 1rem 0; }
 .card { background: var(--card); border-radius: .5rem; padding: .5rem .8rem; }
 .card span { display: block; font-size: .8rem; color: var(--soft); }
-main { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(100%, 30rem), 1fr)); gap: 1.2rem; }
+main { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(100%, 24rem), 1fr)); gap: 1.2rem; }
 figure { margin: 0; break-inside: avoid; } figcaption { font-size: .85rem; }
 svg.chart { width: 100%; height: auto; display: block; }
-.wide { overflow-x: auto; }
+.wide { overflow-x: auto; } main { margin-top: 1rem; } figure { min-width: 0; }
+.components { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(100%, 19rem), 1fr)); gap: .6rem; }
+.component { background: var(--card); border-radius: .5rem; padding: .5rem .8rem; min-width: 0; }
+.component h3 { margin: 0; font-size: 1rem; } .component h3 span { color: var(--soft); font-weight: 400; }
+.component p { margin: .2rem 0 0; }
+table.features { width: 100%; table-layout: fixed; font-size: .85rem; } table.features td { border: 0; padding: 0 .4rem 0 0; }
+table.features caption { font-weight: 400; color: var(--soft); padding: .2rem 0 0; }
+table.features td:first-child { width: 55%; overflow: hidden; text-overflow: ellipsis; white-space: nowrap; }
+table.features td:nth-child(2) { width: 4.2rem; text-align: right; white-space: nowrap; }
+table.features i { display: block; height: .6rem; background: #0072b2; border-radius: .15rem; }
+.answers { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 30rem), 1fr)); gap: 0 1.5rem; }
+.answer { margin: 0 0 .4rem; font-size: 1.05rem; }
+summary { cursor: pointer; padding: .4rem 0; } details > .components { margin-top: .4rem; }
 table { border-collapse: collapse; font-size: .9rem; } th { text-align: left; font-weight: 600; }
 th, td { padding: .2rem .8rem .2rem 0; border-bottom: 1px solid var(--grid); overflow-wrap: anywhere; }
-section { margin-top: 1.5rem; }
+section { margin-top: 1.2rem; min-width: 0; }
 section > p { max-width: 62rem; }
 table.numbers { font-size: .8rem; } table.numbers th, table.numbers td { text-align: right; vertical-align: bottom; overflow-wrap: normal; padding-right: .65rem; }
 table.numbers td { white-space: nowrap; }

@@ -6,15 +6,16 @@ use std::path::{Path, PathBuf};
 use ndarray::Array2;
 use serde_json::Value;
 
-use super::PenaltyRecord;
 use super::figures::{FIGURES, Figure, figures};
 use super::html::run_page;
 use super::labels::Labels;
 use super::run_folder::RunFolder;
 use super::starts::has_starts;
+use super::{Choice, PenaltyRecord};
 use crate::data::read_matrix;
 use crate::error::{Error, Result};
 use crate::factors::Side;
+use crate::practical::Stage;
 use crate::solver::Record;
 
 /// Everything that a report is made of.
@@ -34,6 +35,8 @@ pub struct RunRecords {
     pub history: Vec<Record>,
     /// `summary.json`.
     pub summary: Value,
+    /// The candidates of the preset practical, where there was a choice.
+    pub choice: Option<Choice>,
     /// The tuned penalties.
     pub penalties: Vec<PenaltyRecord>,
     /// The names of the data's rows and columns.
@@ -78,6 +81,7 @@ impl RunRecords {
             .map_err(|error: toml::de::Error| broken("config.toml", error.to_string()))?;
         let penalties = summary.get("penalties").cloned().unwrap_or_default();
         let penalties: Vec<PenaltyRecord> = serde_json::from_value(penalties).unwrap_or_default();
+        let choice = serde_json::from_value(summary["choice"].clone()).unwrap_or_default();
         let groups = weights(folder, &penalties, |one| &one.lambda)?;
         let config_path = folder.join("config.toml");
         let records = Self {
@@ -87,6 +91,7 @@ impl RunRecords {
             lambda: column(&groups),
             lambda_start: column(&weights(folder, &penalties, |one| &one.lambda_start)?),
             groups,
+            choice,
             penalties,
             history,
             summary,
@@ -141,6 +146,26 @@ impl RunRecords {
             .collect()
     }
 
+    /// The weight of the entries that the history's divergence is over.
+    pub(super) fn training_entries(&self) -> Option<f64> {
+        let training = self.summary["held_out"]["training_weight"].as_f64();
+        let entries = training.or_else(|| self.summary["entries"].as_f64());
+        entries.filter(|entries| *entries > 0.0)
+    }
+
+    /// Whether the preset practical took plain updates.
+    pub(super) fn is_plain(&self) -> bool {
+        let choice = self.choice.as_ref();
+        let taken = choice.and_then(|choice| choice.candidates.get(choice.chosen));
+        taken.is_some_and(|taken| taken.stage == Stage::Plain)
+    }
+
+    /// "smooth on W, l1 on H".
+    pub(super) fn penalty_names(&self) -> String {
+        let names: Vec<String> = self.penalties.iter().map(PenaltyRecord::describe).collect();
+        names.join(", ")
+    }
+
     /// "method altbi, KL divergence, l1 penalty".
     pub(super) fn method_sentence(&self) -> String {
         let setting = |key: &str| {
@@ -157,6 +182,10 @@ impl RunRecords {
             (of_w, of_h) if of_h.is_empty() => format!("{of_w} penalty"),
             (of_w, of_h) if of_w.is_empty() => format!("{of_h} penalty on H"),
             (of_w, of_h) => format!("penalties {of_w} on W and {of_h} on H"),
+        };
+        let penalty = match self.is_plain() || penalties.is_empty() {
+            true => "no penalty".to_owned(),
+            false => penalty,
         };
         format!(
             "method {}, {} divergence, {penalty}",

@@ -139,6 +139,7 @@ impl RunFolder {
             };
             self.write("W.csv", w.to_csv().as_bytes())?;
             self.write("H.csv", h.to_csv().as_bytes())?;
+            self.write("lambda.csv", lambda_csv(outcome, labels).as_bytes())?;
         }
         self.write("history.csv", history_csv(&outcome.history).as_bytes())?;
         let json = serde_json::to_string_pretty(summary).expect("a summary is plain data");
@@ -237,6 +238,22 @@ fn history_csv(history: &[Record]) -> String {
     into_text(writer)
 }
 
+/// One row per weight: its penalty, the factor, what it belongs to, and λ.
+fn lambda_csv(outcome: &Outcome, labels: &Labels) -> String {
+    let mut writer = csv::Writer::from_writer(Vec::new());
+    let head = ["penalty", "factor", "label", "lambda"];
+    writer.write_record(head).expect("writing to memory");
+    for group in outcome.weights() {
+        let (factor, scope) = (format!("{:?}", group.side), group.scope.to_string());
+        for (place, lambda) in group.lambda.indexed_iter() {
+            let label = labels::weight_name(labels, (group.side, &scope), place);
+            let row = [&group.penalty, &factor, &label, &lambda.to_string()];
+            writer.write_record(row).expect("writing to memory");
+        }
+    }
+    into_text(writer)
+}
+
 fn into_text(writer: csv::Writer<Vec<u8>>) -> String {
     let bytes = writer.into_inner().expect("memory does not fail to flush");
     String::from_utf8(bytes).expect("numbers are text")
@@ -268,6 +285,10 @@ mod tests {
         folder
             .write_results(&outcome, &summary, &Labels::default(), false, None)
             .unwrap();
+        assert!(!path.join("lambda.csv").exists());
+        let lambda = lambda_csv(&outcome, &Labels::default());
+        assert!(lambda.starts_with("penalty,factor,label,lambda\nl1,W,row 1,"));
+        assert_eq!(lambda.lines().count(), 13);
         fs::write(path.join(".altbi-half"), "x").unwrap();
         folder.finish().unwrap();
         assert!(!path.join(".altbi-half").exists());

@@ -47,6 +47,9 @@ pub struct Summary<Settings> {
     /// Why, where the data decided.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub outer_reason: Option<String>,
+    /// The sum of the weights of the entries that `divergence` is over; 0 where it is not known.
+    #[serde(default)]
+    pub entries: f64,
     /// D(X, WH).
     pub divergence: f64,
     /// D plus the weighted penalty.
@@ -177,6 +180,7 @@ impl<Settings> Summary<Settings> {
             held_out,
             outer: String::new(),
             outer_reason: None,
+            entries: 0.0,
             divergence: outcome.divergence,
             objective: outcome.objective,
             relative_error: outcome.relative_error,
@@ -202,6 +206,13 @@ impl<Settings> Summary<Settings> {
     pub fn with_outer(mut self, outer: OuterError, reason: Option<String>) -> Self {
         self.outer = outer.to_string();
         self.outer_reason = reason;
+        self
+    }
+
+    /// Notes the weight of the entries that the divergence is over.
+    #[must_use]
+    pub fn with_entries_of(mut self, problem: &Problem) -> Self {
+        self.entries = Entries::Training.weight(problem);
         self
     }
 

@@ -372,6 +372,7 @@ impl<'a> Run<'a> {
         .with_choice(choice)
         .with_starts(starts)
         .with_continued(self.before.as_ref().map(|before| before.told.clone()))
+        .with_entries_of(self.full.as_ref().unwrap_or(&self.problem))
         .with_outer(
             self.outer,
             self.arguments.criterion.asked().reason(self.outer),

@@ -2,11 +2,46 @@
 
 use altbi::criterion::Unseen;
 use altbi::metrics::{Recovery, Spread};
-use altbi::report::Summary;
-use altbi::{Divergence, Method, Outcome};
+use altbi::practical::Stage;
+use altbi::report::{
+    Feature, PenaltyRecord, Summary, choice_in_words, components, fit_in_words, percent,
+    weights_in_words,
+};
+use altbi::{Divergence, Method, Outcome, StopReason};
 
 use super::{Run, restarts};
 use crate::cli::output::say;
+
+/// Components that a terminal shows, with so many columns and rows.
+const COMPONENTS: usize = 5;
+const FEATURES: usize = 3;
+const ROWS: usize = 2;
+/// Letters of a feature's name.
+const LETTERS: usize = 24;
+
+fn line(name: &str, value: String) {
+    say(format!("{name:<16}{value}"));
+}
+
+/// "alcohol 11 %, ash 9 %".
+fn listed(features: &[Feature]) -> String {
+    let one = |feature: &Feature| {
+        let mut name: String = feature.name.chars().take(LETTERS).collect();
+        if feature.name.chars().count() > LETTERS {
+            name.push('…');
+        }
+        format!("{name} {}", percent(feature.share))
+    };
+    let all: Vec<String> = features.iter().map(one).collect();
+    all.join(", ")
+}
+
+/// Whether the preset practical took plain updates.
+fn took_plain(summary: &Summary<toml::Table>) -> bool {
+    let choice = summary.choice.as_ref();
+    let taken = choice.and_then(|choice| choice.candidates.get(choice.chosen));
+    taken.is_some_and(|taken| taken.stage == Stage::Plain)
+}
 
 impl Run<'_> {
     pub(super) fn print(
@@ -20,7 +55,6 @@ impl Run<'_> {
             Some(source) => source.clone(),
             None => "demo (benchmark A, seed 0)".into(),
         };
-        let line = |name: &str, value: String| say(format!("{name:<16}{value}"));
         line("data", format!("{source}, {n}×{m}"));
         if let Some(sparse) = &summary.sparse {
             let others = match sparse.zeros.as_str() {
@@ -34,6 +68,7 @@ impl Run<'_> {
         if let Some(reading) = &summary.table {
             line("read as", reading.to_string());
         }
+        self.answers(summary, outcome);
         line("method", self.describe_method());
         if let Some(scaling) = &self.scaling {
             let lines = scaling.scale;
@@ -48,7 +83,12 @@ impl Run<'_> {
             line("outer error", summary.outer.clone());
         }
         let (reason, iterations) = (summary.stop_reason, summary.iterations);
-        line("stopped", format!("{reason} after {iterations} iterations"));
+        // All iterations of practical are meant to be made.
+        if summary.choice.is_some() && reason == StopReason::MaxIterations {
+            line("tuned", format!("over {iterations} iterations"));
+        } else {
+            line("stopped", format!("{reason} after {iterations} iterations"));
+        }
         if !summary.starts.is_empty() {
             let lines = restarts::lines(&summary.starts, summary.seed);
             for (index, text) in lines.into_iter().enumerate() {
@@ -99,8 +139,12 @@ impl Run<'_> {
                 line("refit", text.into());
             }
         }
-        line("divergence", format!("{:.6e}", summary.divergence));
-        line("objective", format!("{:.6e}", summary.objective));
+        let sum = |value: f64| {
+            let each = value / summary.entries;
+            format!("{value:.6e}, {each:.4e} per entry")
+        };
+        line("divergence", sum(summary.divergence));
+        line("objective", sum(summary.objective));
         let of_paper = summary.paper_relative_error;
         let relative = if summary.relative_error.is_nan() {
             "not defined: X is constant, and one number fits it".into()
@@ -119,7 +163,7 @@ impl Run<'_> {
             line("recovery", text);
         }
         let groups = outcome.weights();
-        for group in &groups {
+        for group in groups.iter().filter(|_| !took_plain(summary)) {
             let values: Vec<f64> = group.lambda.iter().copied().collect();
             let sizes = match Spread::of(&values) {
                 Some(of) if of.count == 1 => format!("{:.3e}", of.mean),
@@ -142,6 +186,47 @@ impl Run<'_> {
             None => "nowhere; --out DIR keeps the results".into(),
         };
         line("written to", place);
+    }
+
+    /// What was found, how well it fits and what λ says, in words.
+    fn answers(&self, summary: &Summary<toml::Table>, outcome: &Outcome) {
+        let all = components(&outcome.w, &outcome.h, &self.labels, FEATURES);
+        for (index, component) in all.iter().take(COMPONENTS).enumerate() {
+            let name = if index == 0 { "found" } else { "" };
+            let (number, share) = (component.number, percent(component.share));
+            let columns = listed(&component.columns);
+            let rows = listed(&component.rows[..component.rows.len().min(ROWS)]);
+            line(
+                name,
+                format!("component {number} ({share}): {columns}; {rows}"),
+            );
+        }
+        if all.len() > COMPONENTS {
+            line("", format!("… and {} more", all.len() - COMPONENTS));
+        }
+        let share = summary.held_out.as_ref();
+        let outer = share.map(|share| summary.outer_error / share.held_out_weight);
+        line("fit", fit_in_words(summary.relative_error, outer));
+        let names: Vec<String> = summary
+            .penalties
+            .iter()
+            .map(PenaltyRecord::describe)
+            .collect();
+        let mut name = "penalty";
+        if let Some(choice) = &summary.choice {
+            let entries = summary.held_out.map(|share| share.held_out_weight);
+            line(name, choice_in_words(choice, entries, &names.join(", ")));
+            name = "";
+        }
+        if names.is_empty() {
+            line(name, "none: there is no λ".into());
+        } else if !took_plain(summary) {
+            for (penalty, group) in names.iter().zip(outcome.weights()) {
+                let weights: Vec<f64> = group.lambda.iter().copied().collect();
+                line(name, format!("{penalty}: {}", weights_in_words(&weights)));
+                name = "";
+            }
+        }
     }
 
     fn describe_method(&self) -> String {

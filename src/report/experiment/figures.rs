@@ -275,9 +275,13 @@ fn boxes(
         _ => "at equal work",
     };
     let mut text = format!(
-        "Over {} starts, {}. Boxes: quartiles and median; dots: outliers.",
+        "Over {} starts, {}. {}",
         protocol.runs,
-        moment.describe(protocol)
+        moment.describe(protocol),
+        match protocol.runs < 5 {
+            true => "One dot per start.",
+            false => "Boxes: quartiles and median; dots: outliers.",
+        }
     );
     if let Some(truth) = truth {
         text += &format!(" In truth {truth:.1} %.");

@@ -12,7 +12,7 @@ use crate::factors::Factors;
 use crate::metrics::recovery;
 use crate::plot::Maps;
 use crate::report::Figure;
-use crate::report::figures::strips;
+use crate::report::signals::strips;
 
 /// Whose factors are shown: the paper's method, and the same without a penalty.
 const SHOWN: [(&str, &str); 2] = [("altbi", "AltBi"), ("mu-t", "MU-T")];

@@ -1,0 +1,249 @@
+//! How a chart is drawn.
+
+use std::fmt::Write;
+
+use plotters::coord::Shift;
+use plotters::prelude::*;
+
+use super::axis::Axis;
+use super::boxes::box_elements;
+use super::chart::Chart;
+use super::layout::{Layout, Marks};
+use super::legend::Legend;
+use super::series::{Mark, Series};
+use super::text::{FONT_SIZE, clipped, escape, short};
+use super::theme::{GRID, INK, series};
+
+/// Two axes, each with its own marks.
+type Axes = Cartesian2d<Axis, Axis>;
+
+/// Points per series that answer to a mouse.
+const HOVER_POINTS: usize = 80;
+/// More points than these are drawn as cells, and more points of a line as their ends.
+const MANY_POINTS: usize = 2000;
+/// Letters of a name on hover.
+const LETTERS: usize = 80;
+/// So few points are drawn large.
+const FEW_POINTS: usize = 100;
+/// Cells across and down.
+const CELLS: (usize, usize) = (48, 32);
+/// Parts of a long line, each drawn from its least to its largest value.
+const PARTS: usize = 600;
+const LEFT_MARGIN: u32 = 8;
+/// The height of a line of names.
+const LINE: u32 = 18;
+/// Sizes are given to plotters in other units: it divides them by this.
+const DRAWN_SIZE: f64 = FONT_SIZE as f64 * 1.24;
+
+/// Draws a chart; what it returns belongs into the SVG too: legend and numbers on hover.
+pub(super) fn draw(
+    chart: &Chart,
+    area: &DrawingArea<SVGBackend, Shift>,
+) -> Result<String, Box<dyn std::error::Error>> {
+    let layout = Layout::of(chart);
+    let along_y = layout.names_along_y() + if chart.y_label.is_empty() { 12 } else { 34 };
+    let left = LEFT_MARGIN + along_y;
+    let room = f64::from(chart.size.0.saturating_sub(left));
+    let legend = Legend::new(entries(chart, &layout), room);
+    let along_x = if chart.x_label.is_empty() { 24 } else { 42 };
+    let along_x = along_x
+        + if layout.in_two_lines.is_empty() {
+            0
+        } else {
+            LINE
+        };
+    let marks = |marks: &Marks| marks.iter().map(|(mark, _)| *mark).collect();
+    let mut context = ChartBuilder::on(area)
+        .margin(LEFT_MARGIN)
+        .margin_top(LEFT_MARGIN + legend.height())
+        .margin_right(20)
+        .x_label_area_size(along_x)
+        .y_label_area_size(along_y)
+        .build_cartesian_2d(
+            Axis::new(layout.x.clone(), marks(&layout.x_marks)),
+            Axis::new(layout.y.clone(), marks(&layout.y_marks)),
+        )?;
+    let font = || ("sans-serif", DRAWN_SIZE).into_font().color(&INK);
+    let x_text = |x: &f64| text_of(&layout.x_marks, *x);
+    let y_text = |y: &f64| text_of(&layout.y_marks, *y);
+    let mut mesh = context.configure_mesh();
+    if chart.ticks.is_some() {
+        // Bars stand on names; lines between them would only disturb.
+        mesh.disable_x_mesh();
+    }
+    mesh.light_line_style(TRANSPARENT)
+        .bold_line_style(GRID)
+        .axis_style(INK)
+        .label_style(font())
+        .axis_desc_style(font())
+        .x_desc(&chart.x_label)
+        .y_desc(&chart.y_label)
+        .x_labels(100)
+        .y_labels(100)
+        .x_label_formatter(&x_text)
+        .y_label_formatter(&y_text)
+        .draw()?;
+    let mut more = legend.svg(f64::from(left), f64::from(LEFT_MARGIN) - 4.0);
+    for (index, (place, name)) in layout.in_two_lines.iter().enumerate() {
+        let (left, bottom) = context.backend_coord(&(*place, layout.y.start));
+        let lower = LINE as i32 * (index % 2) as i32;
+        writeln!(
+            more,
+            "<text x=\"{left}\" y=\"{}\" text-anchor=\"middle\" font-family=\"system-ui, \
+             sans-serif\" font-size=\"{FONT_SIZE}\" fill=\"#1F2933\">{}</text>",
+            bottom + LINE as i32 + lower,
+            escape(name)
+        )?;
+    }
+    for (index, series) in chart.series.iter().enumerate() {
+        draw_series(chart, &layout, &mut context, index, series)?;
+        hovers(chart, &layout, &context, series, &mut more)?;
+    }
+    Ok(more)
+}
+
+/// The words of a mark.
+fn text_of(marks: &Marks, place: f64) -> String {
+    let here = marks.iter().find(|(mark, _)| *mark == place);
+    here.map_or_else(String::new, |(_, text)| text.clone())
+}
+
+/// The series that have a name and something to show; a bar of height 0 is nothing.
+fn entries(chart: &Chart, layout: &Layout) -> Vec<(String, RGBColor)> {
+    let all = chart.series.iter().enumerate();
+    let shown = all.filter(|(_, series)| {
+        let seen = |y: f64| series.mark != Mark::Bars || y != 0.0;
+        !series.name.is_empty() && layout.drawable(series).any(|(_, _, y)| seen(y))
+    });
+    let entry = |(index, one): (usize, &Series)| (one.name.clone(), series(index));
+    shown.map(entry).collect()
+}
+
+fn draw_series<'a>(
+    chart: &'a Chart,
+    layout: &Layout,
+    context: &mut ChartContext<'a, SVGBackend<'_>, Axes>,
+    index: usize,
+    data: &'a Series,
+) -> Result<(), Box<dyn std::error::Error>> {
+    let colour = series(index);
+    let points: Vec<(f64, f64)> = layout.drawable(data).map(|(_, x, y)| (x, y)).collect();
+    match data.mark {
+        Mark::Line if points.len() > 1 => {
+            let points = thinned(points);
+            context.draw_series(LineSeries::new(points, colour.stroke_width(2)))?;
+        }
+        Mark::Points if points.len() > MANY_POINTS => {
+            context.draw_series(cells(&points, layout).into_iter().map(|(corners, share)| {
+                Rectangle::new(corners, colour.mix(0.15 + 0.85 * share).filled())
+            }))?;
+        }
+        // A line of one point would not be seen.
+        Mark::Line | Mark::Points => {
+            let (size, ink) = if points.len() > FEW_POINTS {
+                (3, 0.6)
+            } else {
+                (4, 0.9)
+            };
+            let dot = |point| Circle::new(point, size, colour.mix(ink).filled());
+            context.draw_series(points.into_iter().map(dot))?;
+        }
+        Mark::Boxes => {
+            context.draw_series(box_elements(points.into_iter(), colour))?;
+        }
+        Mark::Bars => {
+            let bars = |s: &&Series| s.mark == Mark::Bars;
+            let count = chart.series.iter().filter(bars).count() as f64;
+            let place = chart.series[..index].iter().filter(bars).count() as f64;
+            let whole = 0.8 * chart.bar_width;
+            let width = whole / count;
+            context.draw_series(points.into_iter().map(move |(x, y)| {
+                let left = x - whole / 2.0 + place * width;
+                Rectangle::new([(left, 0.0), (left + width, y)], colour.filled())
+            }))?;
+        }
+    }
+    Ok(())
+}
+
+/// A long line by the least and the largest value of each of its parts.
+fn thinned(points: Vec<(f64, f64)>) -> Vec<(f64, f64)> {
+    if points.len() <= MANY_POINTS {
+        return points;
+    }
+    let part = points.len().div_ceil(PARTS);
+    let ends = |part: &[(f64, f64)]| {
+        let by_value = |a: &&(f64, f64), b: &&(f64, f64)| a.1.total_cmp(&b.1);
+        let (least, most) = (part.iter().min_by(by_value), part.iter().max_by(by_value));
+        let mut ends: Vec<(f64, f64)> = least.into_iter().chain(most).copied().collect();
+        ends.sort_by(|a, b| a.0.total_cmp(&b.0));
+        ends
+    };
+    points.chunks(part).flat_map(ends).collect()
+}
+
+/// A rectangle by its corners.
+type Corners = [(f64, f64); 2];
+
+/// Very many points as cells, with the logarithm of their number from 0 to 1.
+fn cells(points: &[(f64, f64)], layout: &Layout) -> Vec<(Corners, f64)> {
+    let (across, down) = CELLS;
+    let (wide, tall) = (
+        (layout.x.end - layout.x.start) / across as f64,
+        (layout.y.end - layout.y.start) / down as f64,
+    );
+    let mut counts = vec![0u32; across * down];
+    for (x, y) in points {
+        let column = (((x - layout.x.start) / wide) as usize).min(across - 1);
+        let row = (((y - layout.y.start) / tall) as usize).min(down - 1);
+        counts[row * across + column] += 1;
+    }
+    let most = counts.iter().copied().max().unwrap_or(1).max(1);
+    let filled = counts.iter().enumerate().filter(|(_, count)| **count > 0);
+    let cell = |(place, count): (usize, &u32)| {
+        let left = layout.x.start + wide * (place % across) as f64;
+        let low = layout.y.start + tall * (place / across) as f64;
+        let share = f64::from(*count).ln_1p() / f64::from(most).ln_1p();
+        ([(left, low), (left + wide, low + tall)], share)
+    };
+    filled.map(cell).collect()
+}
+
+/// Invisible circles with titles, at points spread evenly over a series.
+fn hovers(
+    chart: &Chart,
+    layout: &Layout,
+    context: &ChartContext<'_, SVGBackend<'_>, Axes>,
+    series: &Series,
+    hovers: &mut String,
+) -> Result<(), std::fmt::Error> {
+    let points: Vec<_> = layout.drawable(series).collect();
+    let every = points.len().div_ceil(HOVER_POINTS).max(1);
+    let name = match series.name.as_str() {
+        "" => String::new(),
+        name => format!("{name}: "),
+    };
+    for &(index, x, y) in points.iter().step_by(every) {
+        let (left, top) = context.backend_coord(&(x, y));
+        let own = series.names.as_ref().and_then(|names| names.get(index));
+        let tick = chart
+            .ticks
+            .as_ref()
+            .map(|ticks| ticks.get(x.round() as usize));
+        let place = match (own, tick) {
+            (Some(own), _) => clipped(own, LETTERS),
+            (None, Some(tick)) => tick.cloned().unwrap_or_default(),
+            (None, None) => short(x),
+        };
+        let values = series.values.as_ref().and_then(|values| values.get(index));
+        let value = values.copied().unwrap_or(series.points[index].1);
+        writeln!(
+            hovers,
+            "<circle cx=\"{left}\" cy=\"{top}\" r=\"7\" fill=\"transparent\"><title>{}{} at {}</title></circle>",
+            escape(&name),
+            short(value),
+            escape(&place)
+        )?;
+    }
+    Ok(())
+}

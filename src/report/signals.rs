@@ -1,0 +1,151 @@
+//! Components as pictures or curves, where their entries have places.
+
+use ndarray::Array2;
+
+use super::figures::Figure;
+use super::{Labels, RunRecords};
+use crate::factors::Side;
+use crate::plot::{Chart, HeatMap, Maps, Scale, Series};
+
+/// Signals beyond this many are drawn as a heat map.
+const CURVES_AT_MOST: usize = 8;
+/// Longer signals are drawn as a heat map.
+const LONGEST_CURVE: usize = 1500;
+
+/// How one side of the components is shown.
+pub(super) enum View {
+    /// As pictures of this height and width.
+    Pictures([usize; 2]),
+    /// As curves; over these places where the labels are numbers.
+    Curves(Option<Vec<f64>>),
+    /// By their largest entries: these have no order.
+    Features,
+}
+
+/// How the entries of a side hang together: as pixels where a shape is known, in a row where the
+/// labels are growing numbers or a smooth penalty says so, and not at all otherwise.
+pub(super) fn view(run: &RunRecords, side: Side) -> View {
+    let (setting, count) = match side {
+        Side::W => ("shape-w", run.w.nrows()),
+        Side::H => ("shape-h", run.h.ncols()),
+    };
+    if let Some(shape) = shape_of(run, setting, count) {
+        return View::Pictures(shape);
+    }
+    if let Some(places) = run.labels.growing(side, count) {
+        return View::Curves(Some(places));
+    }
+    let smooth = |factor| factor == side;
+    let mut penalties = run.penalties.iter();
+    match penalties.any(|one| one.penalty == "smooth" && smooth(one.factor)) {
+        true => View::Curves(None),
+        false => View::Features,
+    }
+}
+
+/// The shape of pictures of so many pixels that the settings name. (A summary may have been
+/// edited.)
+fn shape_of(run: &RunRecords, setting: &str, pixels: usize) -> Option<[usize; 2]> {
+    let text = run.summary["settings"][setting].as_str()?;
+    let (height, width) = text.split_once(['x', '×'])?;
+    let (height, width): (usize, usize) = (height.parse().ok()?, width.parse().ok()?);
+    (height.checked_mul(width) == Some(pixels)).then_some([height, width])
+}
+
+/// The pictures of what was found.
+pub(super) fn found(run: &RunRecords) -> Vec<Figure> {
+    [Side::W, Side::H]
+        .into_iter()
+        .filter_map(|side| of_side(run, side))
+        .collect()
+}
+
+fn of_side(run: &RunRecords, side: Side) -> Option<Figure> {
+    let (name, title, of, signals) = match side {
+        Side::W => ("w_columns", "Columns of W", "row", run.w.t().to_owned()),
+        Side::H => ("h_rows", "Rows of H", "column", run.h.clone()),
+    };
+    let (svg, caption, wide) = match view(run, side) {
+        View::Features => return None,
+        View::Pictures(shape) => (
+            Maps::of_rows(&signals, shape).svg(),
+            format!("Each component as a picture of the {of}s of X, from 0 to its maximum."),
+            true,
+        ),
+        View::Curves(places) => (
+            curves(
+                &signals,
+                &format!("{of} of X"),
+                places.as_deref(),
+                &names(run, side),
+            ),
+            format!("Each component over the {of}s of X, scaled to its maximum."),
+            false,
+        ),
+    };
+    Some(Figure {
+        name: name.into(),
+        title: title.into(),
+        caption,
+        svg,
+        wide,
+    })
+}
+
+/// The names of all rows or columns of X.
+fn names(run: &RunRecords, side: Side) -> Vec<String> {
+    let labels: &Labels = &run.labels;
+    match side {
+        Side::W => (0..run.w.nrows()).map(|row| labels.row(row)).collect(),
+        Side::H => (0..run.h.ncols())
+            .map(|column| labels.column(column))
+            .collect(),
+    }
+}
+
+/// One strip per signal, or a heat map where strips would be too many.
+fn curves(
+    signals: &Array2<f64>,
+    x_label: &str,
+    places: Option<&[f64]>,
+    names: &[String],
+) -> String {
+    let (count, length) = signals.dim();
+    if count > CURVES_AT_MOST || length > LONGEST_CURVE {
+        return HeatMap {
+            values: signals.clone(),
+            row_names: (1..=count).map(|k| k.to_string()).collect(),
+            column_names: Some(names.to_vec()),
+            x_label: x_label.into(),
+        }
+        .svg();
+    }
+    let mut chart = strips(signals, x_label);
+    for series in &mut chart.series {
+        series.names = Some(names.to_vec());
+        for (point, place) in series.points.iter_mut().zip(places.unwrap_or_default()) {
+            point.0 = *place;
+        }
+    }
+    chart.svg()
+}
+
+/// Signals above each other, each scaled to its maximum.
+pub(super) fn strips(signals: &Array2<f64>, x_label: &str) -> Chart {
+    let count = signals.nrows();
+    let mut chart = Chart::new(x_label, "component", Scale::Linear);
+    chart.whole_y = Some(count);
+    chart.size = (440, 60 + 56 * count as u32);
+    for (k, signal) in signals.rows().into_iter().enumerate() {
+        let largest = signal.iter().copied().fold(0.0, f64::max);
+        let scale = if largest > 0.0 { 0.9 / largest } else { 0.0 };
+        // Stacked upwards, each on the line of its number.
+        let floor = (k + 1) as f64;
+        let points = signal.iter().enumerate();
+        let points = points.map(|(i, value)| ((i + 1) as f64, floor + scale * value));
+        let mut series = Series::line("", points.collect());
+        series.values = Some(signal.to_vec());
+        chart = chart.with(series);
+    }
+    chart
+}

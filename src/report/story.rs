@@ -1,0 +1,252 @@
+//! What a run found, in words: for its page and for a terminal.
+
+use std::cmp::Ordering;
+
+use ndarray::{Array2, ArrayView1};
+
+use super::{Choice, Labels};
+use crate::metrics::Spread;
+use crate::plot::short;
+use crate::practical::Stage;
+
+/// A component and what it consists of.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Component {
+    /// Its number, from 1.
+    pub number: usize,
+    /// Its share of the sum of W H.
+    pub share: f64,
+    /// The columns of X with the largest weights in its row of H, largest first.
+    pub columns: Vec<Feature>,
+    /// The rows of X with the largest weights in its column of W, largest first.
+    pub rows: Vec<Feature>,
+}
+
+/// A row or column of X with its weight in a component.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Feature {
+    /// Its label, or "column 7".
+    pub name: String,
+    /// Its share of the component's weights on that side.
+    pub share: f64,
+}
+
+/// The components of W H, the one with the largest share first, each with at most so many
+/// features on either side.
+pub fn components(
+    w: &Array2<f64>,
+    h: &Array2<f64>,
+    labels: &Labels,
+    features: usize,
+) -> Vec<Component> {
+    let sizes: Vec<f64> = (0..w.ncols())
+        .map(|k| w.column(k).sum() * h.row(k).sum())
+        .collect();
+    let whole: f64 = sizes.iter().sum();
+    let component = |(k, size): (usize, &f64)| Component {
+        number: k + 1,
+        share: part(*size, whole),
+        columns: largest(h.row(k), features, |column| labels.column(column)),
+        rows: largest(w.column(k), features, |row| labels.row(row)),
+    };
+    let mut all: Vec<Component> = sizes.iter().enumerate().map(component).collect();
+    all.sort_by(|a, b| b.share.total_cmp(&a.share));
+    all
+}
+
+fn part(of: f64, whole: f64) -> f64 {
+    if whole > 0.0 { of / whole } else { 0.0 }
+}
+
+/// The largest entries that are not zero.
+fn largest(signal: ArrayView1<f64>, most: usize, name: impl Fn(usize) -> String) -> Vec<Feature> {
+    let whole = signal.sum();
+    let before = |a: &(usize, f64), b: &(usize, f64)| -> Ordering { b.1.total_cmp(&a.1) };
+    let mut entries: Vec<(usize, f64)> = signal.iter().copied().enumerate().collect();
+    entries.retain(|(_, value)| *value > 0.0);
+    if entries.len() > most {
+        entries.select_nth_unstable_by(most, before);
+        entries.truncate(most);
+    }
+    entries.sort_by(|a, b| before(a, b).then(a.0.cmp(&b.0)));
+    let feature = |(index, value): (usize, f64)| Feature {
+        name: name(index),
+        share: part(value, whole),
+    };
+    entries.into_iter().map(feature).collect()
+}
+
+/// "34 %", with more digits near 0 and near 100 %.
+pub fn percent(share: f64) -> String {
+    let value = 100.0 * share;
+    match value {
+        value if value > 99.99 && value < 100.0 => "> 99.99 %".into(),
+        value if value > 99.0 && value < 99.995 => format!("{value:.2} %"),
+        value if value > 0.0 && value < 0.1 => "< 0.1 %".into(),
+        value if value > 0.0 && value < 9.95 => format!("{value:.1} %"),
+        value => format!("{value:.0} %"),
+    }
+}
+
+/// How well W H fits X, from its divergence over that of a constant fit, and from the outer
+/// error per entry where something was held out.
+pub fn fit_in_words(relative_error: f64, outer_error: Option<f64>) -> String {
+    let fit = if relative_error.is_nan() {
+        "X is constant: one number fits it.".into()
+    } else if relative_error > 1.0 {
+        format!(
+            "W H fits worse than a constant: its divergence is {} times that of a constant fit.",
+            short(relative_error)
+        )
+    } else {
+        let share = percent(1.0 - relative_error);
+        format!("W H explains {share} of the divergence of a constant fit.")
+    };
+    match outer_error {
+        None => fit,
+        Some(error) => format!(
+            "{fit} On what the updates did not see, the outer error is {} per entry.",
+            short(error)
+        ),
+    }
+}
+
+/// What the candidates of the preset `practical` say about penalties. `entries` is the weight
+/// of what was held out; `penalties` names what was tuned: "smooth on W".
+pub fn choice_in_words(choice: &Choice, entries: Option<f64>, penalties: &str) -> String {
+    let plain = choice
+        .candidates
+        .iter()
+        .find(|one| one.stage == Stage::Plain);
+    let penalised = choice
+        .candidates
+        .iter()
+        .filter(|one| one.stage != Stage::Plain);
+    let best = penalised.min_by(|a, b| a.outer_error.total_cmp(&b.outer_error));
+    let (Some(plain), Some(best), Some(taken)) =
+        (plain, best, choice.candidates.get(choice.chosen))
+    else {
+        return String::new();
+    };
+    let error = |value: f64| match entries {
+        Some(entries) if entries > 0.0 => format!("{} per entry", short(value / entries)),
+        _ => short(value),
+    };
+    let change = |value: f64| {
+        let share = value / plain.outer_error - 1.0;
+        let direction = if share < 0.0 { "lower" } else { "higher" };
+        format!("{} {direction}", percent(share.abs()))
+    };
+    let of_plain = error(plain.outer_error);
+    if taken.stage != Stage::Plain {
+        return format!(
+            "Your data want a penalty ({penalties}): the outer error is {} than that of plain \
+             updates stopped early ({} instead of {of_plain}).",
+            change(taken.outer_error),
+            error(taken.outer_error),
+        );
+    }
+    let more = if best.outer_error < plain.outer_error {
+        ", which is less than a standard error"
+    } else {
+        ""
+    };
+    format!(
+        "Your data want no penalty: plain updates stopped early won, with an outer error of \
+         {of_plain}. That of the best λ ({penalties}) is {}{more}.",
+        change(best.outer_error)
+    )
+}
+
+/// The sizes of weights: "λ is 0.02", or "λ has the median 0.02, from 0.001 to 0.4".
+pub fn weights_in_words(weights: &[f64]) -> String {
+    let Some(spread) = Spread::of(weights) else {
+        return "λ is not a number".into();
+    };
+    if spread.least == spread.most {
+        return match spread.count {
+            1 => format!("λ is {}", short(spread.most)),
+            count => format!("all {count} weights λ are {}", short(spread.most)),
+        };
+    }
+    let zeros = weights.iter().filter(|weight| **weight == 0.0).count();
+    let zeros = match zeros {
+        0 => String::new(),
+        zeros => format!("; {zeros} of them are 0"),
+    };
+    format!(
+        "the {} weights λ have the median {}, from {} to {}{zeros}",
+        spread.count,
+        short(spread.median),
+        short(spread.least),
+        short(spread.most)
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::practical::Candidate;
+    use ndarray::array;
+
+    #[test]
+    fn components_have_their_largest_features() {
+        let w = array![[1.0, 0.0], [1.0, 2.0]];
+        let h = array![[1.0, 0.0, 3.0], [4.0, 0.0, 4.0]];
+        let labels = Labels {
+            rows: None,
+            columns: Some(vec!["a".into(), "b".into(), "c".into()]),
+        };
+        let all = components(&w, &h, &labels, 2);
+        // 2·4 and 2·8 of 24.
+        assert_eq!((all[0].number, all[1].number), (2, 1));
+        assert!((all[0].share - 16.0 / 24.0).abs() < 1e-12);
+        let names = |features: &[Feature]| -> Vec<String> {
+            features
+                .iter()
+                .map(|feature| feature.name.clone())
+                .collect()
+        };
+        assert_eq!(names(&all[1].columns), ["c", "a"]);
+        assert_eq!(all[1].columns[0].share, 0.75);
+        assert_eq!(names(&all[0].rows), ["row 2"]);
+    }
+
+    #[test]
+    fn numbers_are_told_in_words() {
+        assert_eq!(percent(0.93), "93 %");
+        assert_eq!(percent(0.012), "1.2 %");
+        assert_eq!(percent(0.99999), "> 99.99 %");
+        assert_eq!(percent(1.0), "100 %");
+        assert_eq!(percent(0.0), "0 %");
+        assert!(fit_in_words(0.07, None).contains("explains 93 % of the divergence"));
+        assert!(fit_in_words(1.5, Some(0.25)).contains("worse than a constant"));
+        assert!(fit_in_words(f64::NAN, None).contains("constant"));
+        assert!(fit_in_words(0.1, Some(0.25)).contains("outer error is 0.25 per entry"));
+        assert_eq!(weights_in_words(&[0.5]), "λ is 0.5");
+        assert_eq!(weights_in_words(&[0.5, 0.5]), "all 2 weights λ are 0.5");
+        assert!(weights_in_words(&[0.0, 1.0, 2.0]).contains("1 of them are 0"));
+    }
+
+    #[test]
+    fn the_choice_is_told_with_what_it_bought() {
+        let candidate = |stage, outer_error| Candidate {
+            stage,
+            outer_error,
+            iteration: 3,
+        };
+        let choice = |tuned: f64, chosen| Choice {
+            candidates: vec![
+                candidate(Stage::Plain, 10.0),
+                candidate(Stage::Tuned, tuned),
+                candidate(Stage::SolvedAgain, 20.0),
+            ],
+            chosen,
+        };
+        let words = |tuned, chosen| choice_in_words(&choice(tuned, chosen), Some(10.0), "l1 on W");
+        assert!(words(8.0, 1).contains("20 % lower than that of plain updates"));
+        assert!(words(8.0, 1).contains("0.8 per entry instead of 1 per entry"));
+        assert!(words(12.0, 0).contains("no penalty") && words(12.0, 0).contains("20 % higher."));
+        assert!(words(9.9, 0).contains("less than a standard error"));
+    }
+}
