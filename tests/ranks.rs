@@ -125,7 +125,7 @@ fn the_command_writes_its_folder_and_does_no_pair_again() {
     // The page is made again from the folder.
     std::fs::remove_file(folder.path().join("r/report.html")).unwrap();
     succeed(&folder, "report r");
-    assert_eq!(text("report.html").matches("<figure").count(), 2);
+    assert!(text("report.html").contains("<figure id=\"ranks\""));
     // Other settings do not overwrite it.
     let other = altbi(&folder, &format!("{ranks} --seed 7"));
     assert_eq!(other.status.code(), Some(2));
