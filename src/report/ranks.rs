@@ -9,6 +9,7 @@ use super::Figure;
 use super::page::{figure_element, head};
 use crate::data::write_whole;
 use crate::error::{Error, Result};
+use crate::metrics::Spread;
 use crate::plot::{Chart, Scale, Series, escape, short};
 use crate::ranks::{Measure, RankOutcome, RankSummary};
 
@@ -274,14 +275,12 @@ fn errors(outcome: &RankOutcome) -> Figure {
     }
 }
 
-/// Ranks further above the lowest than this share of the furthest would flatten the rest.
-const CLOSE: f64 = 0.1;
-
 fn excess(outcome: &RankOutcome) -> Option<Figure> {
     let of = |summary: &RankSummary| (summary.excess, summary.excess_error);
     let summaries = outcome.summaries(Measure::Plain);
-    let excesses = summaries.iter().map(|summary| summary.excess);
-    let limit = CLOSE * excesses.fold(0.0, f64::max);
+    // The nearer half of the ranks; what lies far above would flatten it.
+    let excesses: Vec<f64> = summaries.iter().map(|summary| summary.excess).collect();
+    let limit = Spread::of(&excesses)?.median;
     let recommended = outcome.recommended(Measure::Plain);
     let shown =
         |summary: &RankSummary| summary.excess <= limit || Some(summary.rank) == recommended;
@@ -293,7 +292,8 @@ fn excess(outcome: &RankOutcome) -> Option<Figure> {
         name: "excess".into(),
         title: "Above the lowest error".into(),
         caption: "Paired differences to the rank with the lowest mean, split by split, ± their \
-                  standard error: what the recommendation goes by. Ranks far above are left out."
+                  standard error: what the recommendation goes by. Only the nearer half of the ranks is \
+                  shown."
             .into(),
         svg: chart(outcome, "difference to the lowest", of, shown).svg(),
         wide: true,
