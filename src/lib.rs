@@ -44,6 +44,7 @@ pub mod penalty;
 pub mod plot;
 pub mod practical;
 pub mod problem;
+pub mod ranks;
 pub mod report;
 pub mod solver;
 pub mod sparse;

@@ -24,6 +24,7 @@ mod output;
 mod penalties;
 mod preset;
 mod progress;
+mod ranks;
 mod report;
 mod reproduce;
 mod shell;
@@ -43,6 +44,7 @@ const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), " (Burn 0.22.1, ndarray
 #[command(after_help = "Examples:
   altbi fit                            factorise the embedded demo
   altbi fit x.npy --rank 5 --out run   factorise a file, keep everything in the folder run
+  altbi ranks x.npy                    how many components?
   altbi resume run                     go on with an interrupted run
   altbi encode run new.csv             new rows in terms of the run's components
   altbi gradcheck                      are the hypergradients right?
@@ -69,6 +71,8 @@ enum Command {
     Bias(bias::BiasArguments),
     /// Other ways to choose λ against hypergradients, at equal budget
     Compare(compare::CompareArguments),
+    /// How many components: the outer error of each rank over a few splits of the data
+    Ranks(ranks::RanksArguments),
     /// Make benchmark data whose true factors are known
     Generate(generate::GenerateArguments),
     /// Repeat the paper's evaluation: every method, many starts, one report
@@ -98,6 +102,7 @@ pub fn run() -> ExitCode {
         Command::Gradcheck(arguments) => gradcheck::gradcheck(&arguments),
         Command::Bias(arguments) => bias::bias(&arguments),
         Command::Compare(arguments) => compare::compare(&arguments),
+        Command::Ranks(arguments) => ranks::ranks(&arguments),
         Command::Generate(arguments) => generate::generate(&arguments),
         Command::Reproduce(arguments) => reproduce::reproduce(&arguments),
         Command::Report(arguments) => report::report(&arguments),

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use altbi::Result;
 use altbi::experiment::{Archive, Results};
-use altbi::report::{BiasRecords, ExperimentReport, RunFolder, RunRecords};
+use altbi::report::{BiasRecords, ExperimentReport, RankRecords, RunFolder, RunRecords};
 use clap::Args;
 
 use super::Ending;
@@ -17,7 +17,7 @@ use super::output::say;
   altbi report run      writes run/report.html and run/figures/*.svg")]
 pub struct ReportArguments {
     /// The folder of a run, of an experiment (altbi reproduce), of a comparison (altbi
-    /// compare) or of hypergradients (altbi bias)
+    /// compare), of ranks (altbi ranks) or of hypergradients (altbi bias)
     folder: PathBuf,
 }
 
@@ -28,6 +28,8 @@ pub fn report(arguments: &ReportArguments) -> Result<Ending> {
         ExperimentReport::new(&results)?.write()?
     } else if BiasRecords::are_in(&arguments.folder) {
         BiasRecords::read(&arguments.folder)?.write_report(&arguments.folder)?
+    } else if RankRecords::are_in(&arguments.folder) {
+        RankRecords::read(&arguments.folder)?.write_report(&arguments.folder)?
     } else if let Some(page) = report_again(&arguments.folder) {
         page?
     } else {

@@ -52,7 +52,7 @@ use crate::solver::{Checkpoint, Observer, Outcome, Record, Signal, Solver, State
 
 pub use self::choice::MARGIN;
 use self::choice::{is_lower, row_errors};
-use self::patient::patient;
+pub(crate) use self::patient::patient;
 pub use self::settings::settings;
 
 /// Updates of the plain start of "solved again".

@@ -61,7 +61,7 @@ impl Practical {
             .with_select(Selection::Best)
     }
 
-    pub(super) fn plain(&self) -> AltBiConfig {
+    pub(crate) fn plain(&self) -> AltBiConfig {
         self.updates(Method::Mu)
             .with_warm_up(0)
             .with_scope(Scope::Row)

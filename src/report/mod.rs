@@ -33,6 +33,7 @@ mod lambda;
 mod model;
 mod page;
 mod penalties;
+mod ranks;
 mod records;
 mod run_folder;
 mod sections;
@@ -49,6 +50,7 @@ pub use html::shell_quoted;
 pub use labels::Labels;
 pub use model::arrangement;
 pub use penalties::PenaltyRecord;
+pub use ranks::{RankRecords, RankSettings};
 pub use records::RunRecords;
 pub use run_folder::RunFolder;
 pub use story::{

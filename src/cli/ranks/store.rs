@@ -1,0 +1,107 @@
+//! Pairs that are done, so that a search can go on.
+
+use std::path::{Path, PathBuf};
+
+use altbi::data::Reservation;
+use altbi::ranks::{Measure, RankError, RankOutcome};
+use altbi::report::RankRecords;
+use altbi::{Error, Result};
+use parking_lot::Mutex;
+
+/// The file by which a folder is locked.
+const LOCK: &str = "ranks.lock";
+
+/// Records in memory and in the folder.
+pub(super) struct Store {
+    folder: Option<PathBuf>,
+    state: Mutex<State>,
+}
+
+struct State {
+    records: RankRecords,
+    /// Held while pairs are written; without any, the folder goes again.
+    reservation: Option<Reservation>,
+    failed: Option<Error>,
+}
+
+impl Store {
+    /// Takes over what a folder has of the same data and settings.
+    pub(super) fn open(folder: Option<&Path>, mut records: RankRecords) -> Result<Self> {
+        let mut reservation = None;
+        if let Some(folder) = folder {
+            let kept = RankRecords::read(folder).ok();
+            // (A folder with the lock in it is being made by another search, or was.)
+            if folder.exists() && kept.is_none() && !folder.join(LOCK).is_file() {
+                return Err(Error::NotAnExperiment {
+                    path: folder.into(),
+                    reason: "it has no ranks.json that altbi ranks wrote",
+                });
+            }
+            let claim = Reservation::of(folder, LOCK, &["ranks.json"])?;
+            let claim = reservation.insert(claim);
+            if kept.is_some() {
+                claim.keep();
+            }
+            // (Again: whoever had the folder before may have written into it.)
+            if let Some(kept) = RankRecords::read(folder).ok().or(kept) {
+                if kept.fingerprint != records.fingerprint {
+                    return Err(Error::OtherComparison {
+                        path: folder.into(),
+                    });
+                }
+                records.done = kept.done;
+            }
+            // From now on the folder is a search's, whatever happens next.
+            records.write(folder)?;
+        }
+        Ok(Self {
+            folder: folder.map(Path::to_owned),
+            state: Mutex::new(State {
+                records,
+                reservation,
+                failed: None,
+            }),
+        })
+    }
+
+    /// The pairs that are done.
+    pub(super) fn known(&self) -> Vec<RankError> {
+        self.state.lock().records.done.errors.clone()
+    }
+
+    /// Takes a pair and writes. (One at a time, or an older state could come last.)
+    pub(super) fn keep(&self, error: &RankError) {
+        let mut state = self.state.lock();
+        let known = std::mem::take(&mut state.records.done.errors);
+        state.records.done = RankOutcome::new(known.into_iter().chain([error.clone()]));
+        let Some(folder) = &self.folder else {
+            return;
+        };
+        if let Some(reservation) = &mut state.reservation {
+            reservation.keep();
+        }
+        if let Err(error) = state.records.write(folder) {
+            state.failed = Some(error);
+        }
+    }
+
+    /// The records of a search that has come to its end, with its recommendation.
+    pub(super) fn finished(&self) -> Result<RankRecords> {
+        let mut state = self.state.lock();
+        if let Some(error) = state.failed.take() {
+            return Err(error);
+        }
+        let outcome = state.records.outcome();
+        state.records.recommended = outcome.recommended(Measure::Plain);
+        state.records.recommended_tuned = outcome.recommended(Measure::Tuned);
+        if let Some(folder) = &self.folder {
+            state.records.write(folder)?;
+        }
+        Ok(state.records.clone())
+    }
+
+    /// What went wrong while pairs were written.
+    pub(super) fn failure(&self) -> Result<()> {
+        self.state.lock().failed.take().map_or(Ok(()), Err)
+    }
+}

@@ -1,0 +1,301 @@
+//! The outer error of each rank, as files and a page.
+
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use super::Figure;
+use super::page::{figure_element, head};
+use crate::data::write_whole;
+use crate::error::{Error, Result};
+use crate::metrics::Spread;
+use crate::plot::{Chart, Scale, Series, escape, short};
+use crate::ranks::{Measure, RankOutcome, RankSummary};
+
+/// What was asked for.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RankSettings {
+    /// The first rank.
+    pub from: usize,
+    /// The last rank.
+    pub to: usize,
+    /// Splits of the data.
+    pub splits: usize,
+    /// The seed of the first split.
+    pub seed: u64,
+    /// The divergence of the updates.
+    pub divergence: String,
+    /// The outer error.
+    pub outer: String,
+    /// The penalties of the preset practical, where it was asked for.
+    pub penalties: Option<String>,
+}
+
+/// What `ranks.json` holds.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RankRecords {
+    /// Tells these data and settings from any other. (Ranks and the number of splits are left
+    /// out: a pair is the same in any range.)
+    pub fingerprint: String,
+    /// What was searched, in a sentence.
+    pub about: String,
+    /// What was asked for.
+    pub settings: RankSettings,
+    /// The recommendation by plain updates; `None` while the search goes on.
+    pub recommended: Option<usize>,
+    /// That by the preset practical, where it was asked for.
+    pub recommended_tuned: Option<usize>,
+    /// All pairs that are done, those outside the settings' range included.
+    pub done: RankOutcome,
+}
+
+/// The file that makes a folder one of these.
+const MAIN: &str = "ranks.json";
+
+impl RankRecords {
+    /// Whether a folder holds them.
+    pub fn are_in(folder: &Path) -> bool {
+        folder.join(MAIN).is_file()
+    }
+
+    /// Reads them from a folder.
+    ///
+    /// # Errors
+    /// [`Error::Read`] and [`Error::ConfigFile`].
+    pub fn read(folder: &Path) -> Result<Self> {
+        let path = folder.join(MAIN);
+        let text = std::fs::read_to_string(&path).map_err(|source| Error::Read {
+            path: path.clone(),
+            source,
+        })?;
+        serde_json::from_str(&text).map_err(|error| Error::ConfigFile {
+            path,
+            reason: error.to_string(),
+        })
+    }
+
+    /// The pairs that the settings ask for.
+    pub fn outcome(&self) -> RankOutcome {
+        let RankSettings {
+            from, to, splits, ..
+        } = self.settings;
+        self.done.within(from..=to, splits)
+    }
+
+    /// Writes `ranks.json`.
+    ///
+    /// # Errors
+    /// [`Error::Write`].
+    pub fn write(&self, folder: &Path) -> Result<()> {
+        let json = serde_json::to_string_pretty(self).expect("plain data");
+        write_whole(&folder.join(MAIN), json.as_bytes())
+    }
+
+    /// Writes `ranks.csv`, `report.html` and `figures/*.svg`; returns the page.
+    ///
+    /// # Errors
+    /// [`Error::Write`].
+    pub fn write_report(&self, folder: &Path) -> Result<PathBuf> {
+        let outcome = self.outcome();
+        write_whole(&folder.join("ranks.csv"), csv(&outcome).as_bytes())?;
+        let figures = [Some(errors(&outcome)), excess(&outcome)];
+        let figures: Vec<Figure> = figures.into_iter().flatten().collect();
+        for figure in &figures {
+            let file = format!("figures/{}.svg", figure.name);
+            write_whole(&folder.join(file), figure.svg.as_bytes())?;
+        }
+        let mut page = head("altbi: how many components");
+        let _ = writeln!(
+            page,
+            "<header><h1>How many components</h1><p>{}</p></header>\n<section>{}</section>\n<main>",
+            escape(&self.about),
+            table(&outcome)
+        );
+        for figure in &figures {
+            page.push_str(&figure_element(figure));
+        }
+        page.push_str("</main>\n</body></html>\n");
+        let path = folder.join("report.html");
+        write_whole(&path, page.as_bytes())?;
+        Ok(path)
+    }
+}
+
+fn csv(outcome: &RankOutcome) -> String {
+    let mut text = String::from("rank,split,plain,tuned\n");
+    for error in &outcome.errors {
+        let tuned = error.tuned.map_or(String::new(), |tuned| tuned.to_string());
+        let _ = writeln!(
+            text,
+            "{},{},{},{tuned}",
+            error.rank, error.split, error.plain
+        );
+    }
+    text
+}
+
+/// The measures that an outcome has, with their names.
+fn measures(outcome: &RankOutcome) -> Vec<(Measure, &'static str)> {
+    let mut measures = vec![(Measure::Plain, "plain")];
+    if outcome.is_tuned() {
+        measures.push((Measure::Tuned, "tuned"));
+    }
+    measures
+}
+
+/// "0.5123 ± 0.0021".
+fn with_error(number: f64, error: Option<f64>) -> String {
+    match error {
+        Some(error) => format!("{} ± {}", short(number), short(error)),
+        None => short(number),
+    }
+}
+
+fn table(outcome: &RankOutcome) -> String {
+    let mut table = String::from(
+        "<div class=\"wide\"><table class=\"numbers\"><caption>Outer error of each rank, per unit \
+         of held-out weight: mean over the splits ± standard error</caption><tr><th>rank</th>",
+    );
+    let measures = measures(outcome);
+    for (_, name) in &measures {
+        let _ = write!(
+            table,
+            "<th>{name}</th><th>above the lowest, paired</th><th></th>"
+        );
+    }
+    table.push_str("</tr>\n");
+    let columns: Vec<(Vec<RankSummary>, Option<usize>)> = measures
+        .iter()
+        .map(|(measure, _)| (outcome.summaries(*measure), outcome.recommended(*measure)))
+        .collect();
+    for (row, rank) in outcome.ranks().into_iter().enumerate() {
+        let _ = write!(table, "<tr><td>{rank}</td>");
+        for (summaries, recommended) in &columns {
+            let Some(of_rank) = summaries.get(row) else {
+                continue;
+            };
+            let mark = if *recommended == Some(rank) {
+                "recommended"
+            } else {
+                ""
+            };
+            let _ = write!(
+                table,
+                "<td>{}</td><td>{}</td><td>{mark}</td>",
+                with_error(of_rank.mean, of_rank.standard_error),
+                with_error(of_rank.excess, of_rank.excess_error)
+            );
+        }
+        table.push_str("</tr>\n");
+    }
+    table.push_str(
+        "</table></div>\n<p class=\"small\">Recommended is the smallest rank whose mean exceeds \
+         the lowest by no more than one standard error of the paired differences between the two, \
+         split by split. Plain: multiplicative updates without penalty, stopped early. Tuned: the \
+         preset practical.</p>\n",
+    );
+    table
+}
+
+/// Ranks as names of the places on the x axis, at most two dozen of them.
+fn ticks(ranks: &[usize]) -> Vec<String> {
+    let every = ranks.len().div_ceil(24).max(1);
+    let name = |(place, rank): (usize, &usize)| match place % every {
+        0 => rank.to_string(),
+        _ => String::new(),
+    };
+    ranks.iter().enumerate().map(name).collect()
+}
+
+/// A line through means that goes up and down by an error at each of them.
+fn curve(name: &str, points: &[(f64, f64, Option<f64>)]) -> Series {
+    let with_bar = points.iter().flat_map(|(place, mean, error)| {
+        let error = error.unwrap_or(0.0);
+        let heights = [*mean, mean + error, mean - error, *mean];
+        heights.map(|height| (*place, height))
+    });
+    Series::line(name, with_bar.collect())
+}
+
+/// A chart of some number with its error against the rank, and where the recommendations are.
+fn chart(
+    outcome: &RankOutcome,
+    y: &str,
+    of: fn(&RankSummary) -> (f64, Option<f64>),
+    shown: impl Fn(&RankSummary) -> bool,
+) -> Chart {
+    let ranks = outcome.ranks();
+    let mut chart = Chart::new("rank", y, Scale::Linear).sized(900, 420);
+    let mut marks = Vec::new();
+    for (measure, name) in measures(outcome) {
+        let summaries = outcome.summaries(measure);
+        let places = summaries.iter().enumerate();
+        let points: Vec<(f64, f64, Option<f64>)> = places
+            .filter(|(_, summary)| shown(summary))
+            .map(|(place, summary)| {
+                let (number, error) = of(summary);
+                (place as f64, number, error)
+            })
+            .collect();
+        let reaches = points.iter().map(|(_, number, error)| {
+            let error = error.unwrap_or(0.0);
+            (number - error, number + error)
+        });
+        let (low, high) = reaches.fold((f64::INFINITY, f64::NEG_INFINITY), |all, one| {
+            (f64::min(all.0, one.0), f64::max(all.1, one.1))
+        });
+        chart = chart.with(curve(&format!("{name}, ± standard error"), &points));
+        let recommended = outcome.recommended(measure);
+        let place = ranks.iter().position(|rank| Some(*rank) == recommended);
+        if let (Some(place), Some(rank)) = (place, recommended) {
+            let place = place as f64;
+            marks.push(Series::line(
+                format!("recommended ({name}): {rank}"),
+                vec![(place, low), (place, high)],
+            ));
+        }
+    }
+    for mark in marks {
+        chart = chart.with(mark);
+    }
+    chart.with_ticks(ticks(&ranks))
+}
+
+fn errors(outcome: &RankOutcome) -> Figure {
+    let of = |summary: &RankSummary| (summary.mean, summary.standard_error);
+    Figure {
+        name: "ranks".into(),
+        title: "Outer error of each rank".into(),
+        caption: "Mean over the splits ± standard error, per unit of held-out weight. Too few \
+                  components leave structure behind, too many fit noise."
+            .into(),
+        svg: chart(outcome, "outer error", of, |_| true).svg(),
+        wide: true,
+    }
+}
+
+fn excess(outcome: &RankOutcome) -> Option<Figure> {
+    let of = |summary: &RankSummary| (summary.excess, summary.excess_error);
+    let summaries = outcome.summaries(Measure::Plain);
+    // The nearer half of the ranks; what lies far above would flatten it.
+    let excesses: Vec<f64> = summaries.iter().map(|summary| summary.excess).collect();
+    let limit = Spread::of(&excesses)?.median;
+    let recommended = outcome.recommended(Measure::Plain);
+    let shown =
+        |summary: &RankSummary| summary.excess <= limit || Some(summary.rank) == recommended;
+    // Nothing to see in a single point.
+    if summaries.iter().filter(|summary| shown(summary)).count() < 2 {
+        return None;
+    }
+    Some(Figure {
+        name: "excess".into(),
+        title: "Above the lowest error".into(),
+        caption: "Paired differences to the rank with the lowest mean, split by split, ± their \
+                  standard error: what the recommendation goes by. Only the nearer half of the ranks is \
+                  shown."
+            .into(),
+        svg: chart(outcome, "difference to the lowest", of, shown).svg(),
+        wide: true,
+    })
+}
