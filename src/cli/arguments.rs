@@ -16,6 +16,7 @@ use ndarray::Array2;
 
 /// What λ is tuned for, and what is held out for it.
 #[derive(Debug, Args)]
+#[command(next_help_heading = super::headings::PENALTIES)]
 pub struct CriterionArguments {
     /// What λ is tuned for: train (the paper); held-out:<fraction> of the entries, chosen at
     /// random, which the updates then never see; thinned:<share> of the counts of every entry,

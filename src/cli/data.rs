@@ -20,6 +20,7 @@ use super::output::complain;
 
 /// How the data is read, and in which precision it is worked on.
 #[derive(Debug, Args)]
+#[command(next_help_heading = super::headings::DATA)]
 pub struct DataArguments {
     /// Weights of the entries of X in [0, ∞), a file like DATA; 0 marks a missing
     /// entry
@@ -33,27 +34,27 @@ pub struct DataArguments {
     #[arg(long, default_value = "data", value_parser = words::<Zeros>())]
     pub zeros: Zeros,
     /// Whether the first row of a table names its columns
-    #[arg(long, default_value = "auto", value_parser = words::<Detect>())]
+    #[arg(long, default_value = "auto", value_parser = words::<Detect>(), hide_short_help = true)]
     pub header: Detect,
     /// Whether the first column of a table names its rows
-    #[arg(long, default_value = "auto", value_parser = words::<Detect>())]
+    #[arg(long, default_value = "auto", value_parser = words::<Detect>(), hide_short_help = true)]
     pub labels: Detect,
     /// What separates the fields of a table: auto, comma, semicolon, tab, or
     /// whitespace
-    #[arg(long, default_value = "auto")]
+    #[arg(long, default_value = "auto", hide_short_help = true)]
     pub separator: OrAuto<Separator>,
     /// What stands before the decimals of a number: auto, point, or comma
-    #[arg(long, default_value = "auto")]
+    #[arg(long, default_value = "auto", hide_short_help = true)]
     pub decimal: OrAuto<Decimal>,
     /// How a table's characters are stored: auto (UTF-8, or UTF-16 with a byte order mark),
     /// utf-8, utf-16, or latin-1
-    #[arg(long, default_value = "auto")]
+    #[arg(long, default_value = "auto", hide_short_help = true)]
     pub encoding: OrAuto<Encoding>,
     /// Floating-point type
-    #[arg(long, default_value = "f64", value_parser = words::<Precision>())]
+    #[arg(long, default_value = "f64", value_parser = words::<Precision>(), hide_short_help = true, help_heading = super::headings::ENGINE)]
     pub dtype: Precision,
     /// Where tensors live: ndarray, or flex in a build with that feature
-    #[arg(long, default_value = "ndarray", value_parser = device_name)]
+    #[arg(long, default_value = "ndarray", value_parser = device_name, hide_short_help = true, help_heading = super::headings::ENGINE)]
     pub device: String,
 }
 

@@ -60,6 +60,7 @@ impl FromStr for Shape {
 
 /// Which rows and columns are neighbours.
 #[derive(Debug, Clone, Args)]
+#[command(next_help_heading = super::headings::PENALTIES)]
 pub struct GraphArguments {
     /// The graph of the penalty graph on W: a file (edge list or Matrix Market), or knn:<k>, the
     /// k nearest neighbours of each row of X, by what the updates see of it

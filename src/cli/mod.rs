@@ -20,6 +20,7 @@ mod fit;
 mod generate;
 mod gradcheck;
 mod graphs;
+mod headings;
 mod output;
 mod penalties;
 mod preset;

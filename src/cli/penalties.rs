@@ -38,6 +38,7 @@ pub fn penalty_names(names: &str) -> Result<String> {
 
 /// What is asked of the factors.
 #[derive(Debug, Args)]
+#[command(next_help_heading = super::headings::PENALTIES)]
 pub struct PenaltyArguments {
     /// l1, l2, group, l21, hoyer, smooth, graph, or none; several with +, each with a λ of its
     /// own: smooth+l1
@@ -55,6 +56,7 @@ pub struct PenaltyArguments {
 
 /// What is tuned, beyond one penalty on W with a λ for each row.
 #[derive(Debug, Args)]
+#[command(next_help_heading = super::headings::PENALTIES)]
 pub struct TuningArguments {
     #[command(flatten)]
     pub penalties: PenaltyArguments,

@@ -14,6 +14,7 @@ use clap::{Args, ValueEnum};
 use crate::cli::arguments::{CriterionArguments, LambdaArgument, read_optional, words};
 use crate::cli::config_file::setting;
 use crate::cli::data::DataArguments;
+use crate::cli::headings::{DATA, ENGINE, MODEL, OUTPUT, PENALTIES, STOPPING};
 use crate::cli::output::output_path;
 use crate::cli::penalties::TuningArguments;
 use crate::cli::preset::Preset;
@@ -41,128 +42,127 @@ pub(in crate::cli) struct FitArguments {
     /// standard input; without it, the embedded demo (benchmark A, 1000×50)
     pub(in crate::cli) data: Option<String>,
     /// Number of components r
-    #[arg(long)]
+    #[arg(long, help_heading = MODEL)]
     pub(super) rank: Option<usize>,
     /// AltBi or a baseline
-    #[arg(long, default_value = "altbi", value_parser = words::<Method>())]
+    #[arg(long, default_value = "altbi", value_parser = words::<Method>(), help_heading = MODEL)]
     pub(in crate::cli) method: Method,
     /// kl, frobenius, is, or beta:<number>
-    #[arg(long, default_value = "kl")]
+    #[arg(long, default_value = "kl", help_heading = MODEL)]
     pub(in crate::cli) divergence: Beta,
     #[command(flatten)]
     pub(in crate::cli) tuning: TuningArguments,
     /// Updates of W per update of H, T; of both, with --bunch-over both
-    #[arg(long, value_name = "T", default_value_t = 4)]
+    #[arg(long, value_name = "T", default_value_t = 4, help_heading = PENALTIES)]
     pub(super) bunch: usize,
     /// Exponent of the updates: 1; monotone: the one that keeps the objective from rising; fit:
     /// the one that would do so without penalties
-    #[arg(long, default_value = "one", value_parser = words::<Exponent>())]
+    #[arg(long, default_value = "one", value_parser = words::<Exponent>(), help_heading = MODEL, hide_short_help = true)]
     pub(super) exponent: Exponent,
     /// Plain updates of both factors before the first iteration
-    #[arg(long, value_name = "N", default_value_t = 0)]
+    #[arg(long, value_name = "N", default_value_t = 0, help_heading = PENALTIES, hide_short_help = true)]
     pub(super) warm_up: usize,
     /// Where λ starts: auto, a number for all, or a file with one for each weight
-    #[arg(long, default_value = "auto", allow_negative_numbers = true)]
+    #[arg(long, default_value = "auto", allow_negative_numbers = true, help_heading = PENALTIES)]
     pub(super) lambda: LambdaArgument,
     /// How λ moves: inv-iter (by dE/dλ / iteration, the paper), constant:<number>, or along
     /// log λ, without units: normalized:<rate>, adam:<rate>
-    #[arg(long, default_value = "inv-iter")]
+    #[arg(long, default_value = "inv-iter", help_heading = PENALTIES, hide_short_help = true)]
     pub(super) lambda_step: LambdaStep,
     /// What λ is measured in; relative: in multiples of the weight at which the penalty
     /// pulls as hard as the fit
-    #[arg(long, value_name = "UNITS", default_value = "absolute", value_parser = words::<Units>())]
+    #[arg(long, value_name = "UNITS", default_value = "absolute", value_parser = words::<Units>(), help_heading = PENALTIES, hide_short_help = true)]
     pub(super) lambda_units: Units,
     /// Lower end of the interval that λ > 0 is kept in
     #[arg(
         long,
         value_name = "X",
         default_value_t = 0.0,
-        allow_negative_numbers = true
-    )]
+        allow_negative_numbers = true, help_heading = PENALTIES, hide_short_help = true)]
     pub(super) lambda_min: f64,
     /// Upper end of the interval that λ is kept in
-    #[arg(long, value_name = "X", default_value_t = f64::INFINITY, allow_negative_numbers = true)]
+    #[arg(long, value_name = "X", default_value_t = f64::INFINITY, allow_negative_numbers = true, help_heading = PENALTIES, hide_short_help = true)]
     pub(super) lambda_max: f64,
     /// How the hypergradient is computed
-    #[arg(long, default_value = "reverse", value_parser = words::<Mode>())]
+    #[arg(long, default_value = "reverse", value_parser = words::<Mode>(), help_heading = ENGINE, hide_short_help = true)]
     pub(super) hypergradient: Mode,
     /// How iterations are computed: fused loops or tensors; auto is fused where it
     /// can be, checked against autodiff in the first iteration
-    #[arg(long, default_value = "auto", value_parser = words::<EngineChoice>())]
+    #[arg(long, default_value = "auto", value_parser = words::<EngineChoice>(), help_heading = ENGINE, hide_short_help = true)]
     pub(super) engine: EngineChoice,
     /// Threads that share the work; 0 is one for each core
-    #[arg(long, value_name = "N", default_value_t = 0)]
+    #[arg(long, value_name = "N", default_value_t = 0, help_heading = ENGINE, hide_short_help = true)]
     pub(super) threads: usize,
     #[command(flatten)]
     pub(in crate::cli) criterion: CriterionArguments,
     /// Which iterate is kept: best is the one with the lowest outer error, which on
     /// held-out entries is early stopping [default: last with train, best otherwise]
-    #[arg(long, value_parser = words::<Selection>())]
+    #[arg(long, value_parser = words::<Selection>(), help_heading = STOPPING, hide_short_help = true)]
     pub(super) select: Option<Selection>,
     /// Rescale inside the loop, so that W's penalty cannot be evaded by scale
-    #[arg(long, default_value = "none", value_parser = words::<Normalization>())]
+    #[arg(long, default_value = "none", value_parser = words::<Normalization>(), help_heading = MODEL, hide_short_help = true)]
     pub(super) normalize: Normalization,
     /// Bring columns or rows of X to one scale for the fit: each is divided by its root mean
     /// square; W and H get the units of X back, λ and errors are those of the scaled X
-    #[arg(long, default_value = "none", value_parser = words::<Scale>())]
+    #[arg(long, default_value = "none", value_parser = words::<Scale>(), help_heading = DATA, hide_short_help = true)]
     pub(super) scale: Scale,
     /// Outer iterations at most
-    #[arg(long, value_name = "N", default_value_t = 1000)]
+    #[arg(long, value_name = "N", default_value_t = 1000, help_heading = STOPPING)]
     pub(super) max_iter: usize,
     /// Stop when the divergence changes by less than this, relative to the start
-    #[arg(long, default_value_t = 1e-6, allow_negative_numbers = true)]
+    #[arg(long, default_value_t = 1e-6, allow_negative_numbers = true, help_heading = STOPPING)]
     pub(super) tol: f64,
     /// A named set of settings, under the flags that are typed; paper: the defaults;
     /// practical: λ that holds on held-out entries, against plain updates stopped early;
     /// shinbo: Itakura-Saito, one λ per row of H
-    #[arg(long, default_value = "paper")]
+    #[arg(long, default_value = "paper", help_heading = MODEL)]
     pub(in crate::cli) preset: Preset,
     /// Updates on all entries at the end of the preset practical; 0: none [default: 10]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", help_heading = PENALTIES, hide_short_help = true)]
     pub(in crate::cli) refit: Option<usize>,
     /// How W and H are found at the start; random: uniform, W scaled to the mean of X;
     /// uniform: the paper's, not scaled; nndsvd, nndsvda: from singular vectors
-    #[arg(long, default_value = "random", value_parser = words::<Initial>())]
+    #[arg(long, default_value = "random", value_parser = words::<Initial>(), help_heading = MODEL)]
     pub(super) init: Initial,
     /// Seed of the random start
-    #[arg(long, default_value_t = 0)]
+    #[arg(long, default_value_t = 0, help_heading = MODEL)]
     pub(super) seed: u64,
     /// Make so many starts, with the seeds SEED, SEED + 1, …, on all cores, and keep the best: by
     /// the outer error where something is held out, otherwise by the divergence
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value_t = 1, help_heading = MODEL, hide_short_help = true)]
     pub(super) restarts: usize,
     /// W at the start, n×r, a file like DATA; random without it
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", help_heading = MODEL, hide_short_help = true)]
     pub(super) init_w: Option<String>,
     /// H at the start, r×m, a file like DATA; random without it
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", help_heading = MODEL, hide_short_help = true)]
     pub(super) init_h: Option<String>,
     /// Go on with a finished run: its factors and λ are the start, its settings those of its
     /// config.toml under the flags that are typed; iterations are counted from its start
-    #[arg(long = "continue", value_name = "RUN")]
+    #[arg(long = "continue", value_name = "RUN", help_heading = OUTPUT)]
     pub(super) continue_: Option<PathBuf>,
     #[command(flatten)]
     pub(in crate::cli) table: DataArguments,
     /// Settings from a file, under the flags that are typed
-    #[arg(long, value_name = "FILE.toml")]
+    #[arg(long, value_name = "FILE.toml", help_heading = OUTPUT)]
     pub(super) config: Option<PathBuf>,
     /// Keep results, report and checkpoints in this new folder
-    #[arg(long, value_name = "DIR", value_parser = output_path)]
+    #[arg(long, value_name = "DIR", value_parser = output_path, help_heading = OUTPUT)]
     pub(super) out: Option<PathBuf>,
     /// csv: W and H also as tables with the data's labels
-    #[arg(long, default_value = "npy")]
+    #[arg(long, default_value = "npy", help_heading = OUTPUT)]
     pub(super) format: Format,
     /// Iterations between two checkpoints; without it, about every 10 seconds
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", help_heading = OUTPUT, hide_short_help = true)]
     pub(super) checkpoint_every: Option<usize>,
     /// Replace an existing run folder
-    #[arg(long)]
+    #[arg(long, help_heading = OUTPUT)]
     pub(super) force: bool,
     /// Print nothing but errors
-    #[arg(long)]
+    #[arg(long, help_heading = OUTPUT)]
     pub(super) quiet: bool,
     /// Print the summary as JSON, and nothing else
-    #[arg(long)]
+    #[arg(long, help_heading = OUTPUT)]
     pub(super) json: bool,
     /// Every setting under the name of its flag, as it was parsed.
     #[arg(skip)]
