@@ -249,10 +249,12 @@ fn chart(
         let recommended = outcome.recommended(measure);
         let place = ranks.iter().position(|rank| Some(*rank) == recommended);
         if let (Some(place), Some(rank)) = (place, recommended) {
-            let place = place as f64;
+            // A stem from below everything up to the point and its bar.
+            let (number, error) = of(&summaries[place]);
+            let (foot, top) = (low - 0.1 * (high - low), number - error.unwrap_or(0.0));
             marks.push(Series::line(
                 format!("recommended ({name}): {rank}"),
-                vec![(place, low), (place, high)],
+                vec![(place as f64, foot), (place as f64, top)],
             ));
         }
     }
