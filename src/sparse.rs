@@ -325,6 +325,14 @@ impl SparseMatrix {
 
     /// The same places with values that depend on them.
     pub(crate) fn map_entries(&self, value: impl Fn((usize, usize), f64) -> f64) -> Self {
+        let same = |(row, column, x): (usize, usize, f64)| {
+            let other = value((row, column), x);
+            other == x || (other.is_nan() && x.is_nan())
+        };
+        // Where nothing changes, the entries stay shared.
+        if self.triplets().all(same) {
+            return self.clone();
+        }
         let values = self
             .triplets()
             .map(|(row, column, x)| value((row, column), x));

@@ -122,11 +122,11 @@ def main():
         for scale in (1, 2, 4):
             grown = filled(topics(20000 * scale, 8000, rank, 80, 91))
             path = save("grown", grown)
-            ms = per_iteration(command, path, *flags, "--method", "mu", iterations=(2, 8))
+            ms = per_iteration(command, path, *flags, "--method", "mu", iterations=(3, 23))
             print(f"{grown.nnz} stored: {ms:.1f} ms, {ms / grown.nnz * 1e6:.1f} ns an entry")
         wide = sp.csr_matrix((x.data, x.indices * 10, x.indptr), shape=(x.shape[0], x.shape[1] * 10))
         path = save("wide", wide)
-        ms = per_iteration(command, path, *flags, "--method", "mu", iterations=(2, 8))
+        ms = per_iteration(command, path, *flags, "--method", "mu", iterations=(3, 23))
         print(f"the same entries in {wide.shape[1]} columns: {ms / mu:.1f} times as long")
 
 

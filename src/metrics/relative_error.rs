@@ -48,6 +48,9 @@ fn elsewhere(problem: &Problem) -> f64 {
     }
 }
 
+/// Entries that are measured together.
+const PIECE: usize = 1 << 16;
+
 /// D(X, c), in the time of what is stored: zeros are all alike.
 fn of_constant(
     problem: &Problem,
@@ -56,24 +59,27 @@ fn of_constant(
     constant: f64,
 ) -> f64 {
     let device = problem.device();
-    let values = |x: Vec<f64>| {
-        let x = device.tensor(x.clone(), [1, x.len()], problem.precision());
+    let values = |x: &[f64]| {
+        let x = device.tensor(x.to_vec(), [1, x.len()], problem.precision());
         to_host(&divergence.value(&x, &x.full_like(constant)))
     };
     let weight = |row, column| problem.mask().map_or(1.0, |mask| mask[(row, column)]);
-    let weights = x.triplets().map(|(row, column, _)| weight(row, column));
-    let weights: Vec<f64> = weights.collect();
-    let stored: f64 = values(x.values().to_vec())
-        .iter()
-        .zip(&weights)
-        .filter(|(_, weight)| **weight > 0.0)
-        .map(|(value, weight)| value * weight)
-        .sum();
-    let rest = problem.mask().map_or(x.unstored(), |mask| {
-        mask.sum() - weights.iter().sum::<f64>()
-    });
+    let mut weights = x.triplets().map(|(row, column, _)| weight(row, column));
+    let mut weighed = 0.0;
+    // Some at a time: a tensor operation makes a matrix for each of its steps.
+    let mut stored = 0.0;
+    for piece in x.values().chunks(PIECE) {
+        for value in values(piece) {
+            let weight = weights.next().expect("one for each entry");
+            weighed += weight;
+            stored += if weight > 0.0 { value * weight } else { 0.0 };
+        }
+    }
+    let rest = problem
+        .mask()
+        .map_or(x.unstored(), |mask| mask.sum() - weighed);
     if rest > 0.0 && elsewhere(problem) > 0.0 {
-        stored + rest * values(vec![0.0])[0]
+        stored + rest * values(&[0.0])[0]
     } else {
         stored
     }
