@@ -236,6 +236,30 @@ pub enum Error {
     /// A single number has no structure.
     #[error("X is 1×1: there is nothing to factorise in a single number")]
     TooSmall,
+    /// Fewer rows than several processes can share.
+    #[error("{rows} rows cannot be split over {processes} processes: each needs two; run fewer")]
+    FewRows {
+        /// Rows of X.
+        rows: usize,
+        /// How many processes there are.
+        processes: usize,
+    },
+    /// Something that needs all rows in one process.
+    #[error("{what} cannot be split over {processes} processes: {reason}")]
+    NotSplit {
+        /// What it is.
+        what: String,
+        /// How many processes there are.
+        processes: usize,
+        /// Why, and what can be done instead.
+        reason: &'static str,
+    },
+    /// Another process of the run has failed, and says why.
+    #[error("process {process} has failed")]
+    OtherProcess {
+        /// Its number.
+        process: usize,
+    },
     /// A setting outside its range.
     #[error("{setting} must be {range}, not {}", plain(*value))]
     Setting {
@@ -730,6 +754,22 @@ pub enum Error {
         /// The folder.
         path: PathBuf,
     },
+}
+
+impl Error {
+    /// The same error of a process whose first row is this one, counted over all processes.
+    #[must_use]
+    pub(crate) fn in_rows_from(mut self, first: usize) -> Self {
+        match &mut self {
+            Self::NegativeEntry { row, .. }
+            | Self::NotFiniteEntry { row, .. }
+            | Self::OutsideDomain { row, .. }
+            | Self::UnobservedRow { row }
+            | Self::NotCounts { row, .. } => *row += first,
+            _ => {}
+        }
+        self
+    }
 }
 
 /// A number in few characters: 1e300 has 301 digits.

@@ -20,6 +20,7 @@
 //! | [`metrics`] | relative error, sparsity, SIR; means, quartiles, paired tests |
 //! | [`experiment`] | dataset × method × start → records: the paper's evaluation |
 //! | [`data`], [`report`], [`plot`] | files in; run folders, pages and pictures out |
+//! | [`processes`] | the processes that share one run, on MPI or as threads |
 //! | [`numerics`], [`sparse`], [`split`], [`words`], [`device`], [`error`] | the ground floor |
 
 #![forbid(unsafe_code)]
@@ -44,6 +45,7 @@ pub mod penalty;
 pub mod plot;
 pub mod practical;
 pub mod problem;
+pub mod processes;
 pub mod ranks;
 pub mod report;
 pub mod solver;

@@ -3,9 +3,10 @@
 use ndarray::Array2;
 use rayon::prelude::*;
 
-use super::Weights;
+use super::{Weights, agreed};
 use crate::error::{Error, Result};
 use crate::numerics::Precision;
+use crate::processes::Share;
 use crate::sparse::Matrix;
 
 pub(super) fn check_shape(
@@ -118,24 +119,31 @@ fn wrong_entry(
     }
 }
 
-/// Refuses weights of another shape, and rows and columns without any.
+/// Refuses weights of another shape, and rows and columns without any, the columns over all
+/// processes.
 pub(super) fn check_weights(
     mask: Option<&Weights>,
     held_out: Option<&Weights>,
     shape: [usize; 2],
+    share: &Share,
 ) -> Result<()> {
-    for (what, weights) in [("the mask", mask), ("the held-out weights", held_out)] {
-        if let Some(weights) = weights {
-            same_shape(what, weights.dim(), shape)?;
+    let mut seen = vec![1.0; shape[1]];
+    let mut of_rows = || -> Result<()> {
+        for (what, weights) in [("the mask", mask), ("the held-out weights", held_out)] {
+            if let Some(weights) = weights {
+                same_shape(what, weights.dim(), shape)?;
+            }
         }
-    }
-    let Some(mask) = mask else {
-        return Ok(());
+        let Some(mask) = mask else {
+            return Ok(());
+        };
+        let [rows, columns] = mask.observed();
+        seen = columns.into_iter().map(f64::from).collect();
+        let empty = rows.iter().position(|seen| !seen);
+        empty.map_or(Ok(()), |row| Err(Error::UnobservedRow { row }))
     };
-    let [rows, columns] = mask.observed();
-    if let Some(row) = rows.iter().position(|seen| !seen) {
-        return Err(Error::UnobservedRow { row });
-    }
-    let empty = columns.iter().position(|seen| !seen);
+    agreed(share, of_rows())?;
+    share.processes().largest(&mut seen);
+    let empty = seen.iter().position(|seen| *seen == 0.0);
     empty.map_or(Ok(()), |column| Err(Error::UnobservedColumn { column }))
 }

@@ -23,34 +23,41 @@ impl Problem {
     /// # Shapes
     /// n×m.
     pub(super) fn with_drawn_zeros(&self, x: &SparseMatrix, seed: u64) -> Weights {
-        let [n, m] = x.shape();
+        let ([rows_here, m], n) = (x.shape(), self.share().all());
         let elsewhere = match self.mask() {
             Some(Weights::Listed { elsewhere, .. }) => *elsewhere,
             _ => 1.0,
         };
-        let draws = DRAWS * x.stored();
-        if elsewhere == 0.0 || x.unstored() <= draws as f64 {
+        let mut totals = [x.stored() as f64, x.unstored()];
+        self.processes().sum(&mut totals);
+        let [stored, unstored] = totals;
+        let draws = DRAWS * stored as usize;
+        if elsewhere == 0.0 || unstored <= draws as f64 {
             let none = || Weights::Listed {
-                at: SparseMatrix::from_rows(m, (0..n).map(|_| Vec::new())),
+                at: SparseMatrix::from_rows(m, (0..rows_here).map(|_| Vec::new())),
                 elsewhere: 1.0,
             };
             return self.mask().cloned().unwrap_or_else(none);
         }
         let mut generator = ChaCha8Rng::seed_from_u64(seed);
         generator.set_stream(STREAM);
-        // Sums of the lines up to each of them.
-        let (mut of_rows, mut of_columns) = (vec![0.0; n], vec![0.0; m]);
+        // Sums of the lines up to each of them. Every process makes all draws, and keeps those
+        // that hit its rows.
+        let (mut of_rows, mut of_columns) = (vec![0.0; rows_here], vec![0.0; m]);
         for (row, column, value) in x.triplets() {
             of_rows[row] += value;
             of_columns[column] += value;
         }
+        let of_rows = self.processes().gather_on_all(of_rows);
+        self.processes().sum(&mut of_columns);
+        let here = self.share().rows();
         let (rows, columns) = (running(&of_rows), running(&of_columns));
         let total = rows[n - 1];
         let places = n as f64 * m as f64;
         let probability = |row: usize, column: usize| {
             0.5 / places + 0.5 * (of_rows[row] / total) * (of_columns[column] / total)
         };
-        let mut weights: Vec<(u32, u32, f64)> = Vec::with_capacity(x.stored() + draws);
+        let mut weights: Vec<(u32, u32, f64)> = Vec::new();
         for draw in 0..draws {
             let (row, column) = if draw % 2 == 0 {
                 (generator.random_range(0..n), generator.random_range(0..m))
@@ -58,10 +65,14 @@ impl Problem {
                 let row = hit(&rows, generator.random::<f64>() * total);
                 (row, hit(&columns, generator.random::<f64>() * total))
             };
+            let probability = probability(row, column);
+            let Some(row) = row.checked_sub(here.start).filter(|row| *row < rows_here) else {
+                continue;
+            };
             // A draw that hits a stored entry is lost; its probability is not.
             if x.get(row, column).is_none() {
                 let weight = self.mask().map_or(1.0, |mask| mask[(row, column)]);
-                let weight = weight / (draws as f64 * probability(row, column));
+                let weight = weight / (draws as f64 * probability);
                 weights.push((row as u32, column as u32, weight));
             }
         }
@@ -78,7 +89,7 @@ impl Problem {
             let weight = self.mask().map_or(1.0, |mask| mask[(row, column)]);
             (row as u32, column as u32, weight)
         }));
-        let at = SparseMatrix::from_triplets([n, m], weights);
+        let at = SparseMatrix::from_triplets([rows_here, m], weights);
         Weights::Listed {
             at: at.expect("each place once, inside the matrix"),
             elsewhere: 0.0,

@@ -31,7 +31,8 @@ use crate::device::Device;
 use crate::divergence::Divergence;
 use crate::error::{Error, Result};
 use crate::numerics::Precision;
-use crate::sparse::Matrix;
+use crate::processes::{Processes, Share};
+use crate::sparse::{Matrix, Zeros};
 
 /// What an entry without any weight is stored as: an ordinary number, since
 /// 0 · ∞ and 0 · NaN would not be 0.
@@ -60,6 +61,8 @@ pub struct Problem {
     second: Option<Arc<Matrix>>,
     precision: Precision,
     device: Device,
+    /// The rows that this process has.
+    share: Share,
     tensors: Arc<Tensors>,
 }
 
@@ -83,7 +86,7 @@ impl Problem {
     /// # Shapes
     /// `x` is n×m.
     pub fn new(x: &(impl ToMatrix + ?Sized), precision: Precision) -> Result<Self> {
-        Self::checked(x.to_matrix()?.into(), None, None, precision, false)
+        Self::owning(x.to_matrix()?, None, precision)
     }
 
     /// The same from a matrix that is taken over instead of copied, with weights or
@@ -93,7 +96,37 @@ impl Problem {
     /// As [`new`](Self::new) and [`masked`](Self::masked).
     pub fn owning(x: Array2<f64>, mask: Option<Array2<f64>>, precision: Precision) -> Result<Self> {
         let mask = weights("the mask", mask, precision)?;
-        Self::checked(x.into(), mask, None, precision, false)
+        let share = Share::whole(x.nrows());
+        Self::checked(x.into(), mask, None, precision, Kind::Fit(share))
+    }
+
+    /// The rows of one of several processes, taken over. All of them call this together;
+    /// checks look at all rows, and errors count them from the first process's first.
+    ///
+    /// # Errors
+    /// As [`masked`](Self::masked) and [`sparse`](Self::sparse), and
+    /// [`Error::OtherProcess`] where another process refuses its rows.
+    ///
+    /// # Shapes
+    /// `x` and `mask` have the rows of the share; `m` columns.
+    pub fn of_share(
+        x: Matrix,
+        zeros: Zeros,
+        mask: Option<Weights>,
+        precision: Precision,
+        share: Share,
+    ) -> Result<Self> {
+        assert_eq!(x.dim().0, share.rows().len(), "the rows of the share");
+        match x {
+            Matrix::Sparse(x) => Self::sparse_of_share(x, zeros, mask, precision, share),
+            dense => {
+                let mask = mask.map(|mask| match mask {
+                    listed @ Weights::Listed { .. } => listed.to_array().into(),
+                    other => other,
+                });
+                Self::checked(dense, mask, None, precision, Kind::Fit(share))
+            }
+        }
     }
 
     /// The same problem with its tensors on another device.
@@ -141,7 +174,9 @@ impl Problem {
         let mask = weights("the mask", Some(mask.to_matrix()?), precision)?;
         let held_out = Some(held_out.to_matrix()?);
         let held_out = weights("the held-out weights", held_out, precision)?;
-        Self::checked(x.to_matrix()?.into(), mask, held_out, precision, false)
+        let x = x.to_matrix()?;
+        let kind = Kind::Fit(Share::whole(x.nrows()));
+        Self::checked(x.into(), mask, held_out, precision, kind)
     }
 
     /// Rows to be encoded, which may well be all zero, and of which a column may be missing
@@ -152,7 +187,7 @@ impl Problem {
         precision: Precision,
     ) -> Result<Self> {
         let mask = weights("the mask", mask, precision)?;
-        Self::checked(x.into(), mask, None, precision, true)
+        Self::checked(x.into(), mask, None, precision, Kind::Encode)
     }
 
     fn checked(
@@ -160,9 +195,15 @@ impl Problem {
         mask: Option<Weights>,
         held_out: Option<Weights>,
         precision: Precision,
-        to_encode: bool,
+        kind: Kind,
     ) -> Result<Self> {
         let (rows, columns) = x.dim();
+        let to_encode = matches!(kind, Kind::Encode);
+        let share = match kind {
+            Kind::Fit(share) => share,
+            Kind::Encode => Share::whole(rows),
+        };
+        let processes = share.processes();
         if rows == 0 || columns == 0 {
             return Err(Error::EmptyMatrix {
                 what: "X",
@@ -170,7 +211,7 @@ impl Problem {
                 columns,
             });
         }
-        match check_weights(mask.as_ref(), held_out.as_ref(), [rows, columns]) {
+        match check_weights(mask.as_ref(), held_out.as_ref(), [rows, columns], &share) {
             // (Rows are looked at first.)
             Err(Error::UnobservedColumn { .. }) if to_encode => {}
             checked => checked?,
@@ -190,8 +231,8 @@ impl Problem {
             Matrix::Dense(x) => Matrix::Dense(each_entry(in_row_order(x), stored)),
             Matrix::Sparse(x) => Matrix::Sparse(x.map_entries(stored)),
         };
-        check_stored("X", &x, precision)?;
-        let largest = match &x {
+        agreed(&share, check_stored("X", &x, precision))?;
+        let mut largest = match &x {
             Matrix::Dense(x) => {
                 let rows = x
                     .as_slice()
@@ -212,9 +253,10 @@ impl Problem {
             }
         };
         drop(needed);
+        processes.largest(std::slice::from_mut(&mut largest));
         if largest == 0.0 && !to_encode {
             return Err(Error::AllZero {
-                rows,
+                rows: share.all(),
                 columns,
                 floor,
             });
@@ -235,6 +277,7 @@ impl Problem {
             second: None,
             precision,
             device: Device::default(),
+            share,
             tensors: Arc::default(),
         })
     }
@@ -244,6 +287,10 @@ impl Problem {
     /// # Errors
     /// [`Error::OutsideDomain`] with the first such entry.
     pub fn check_domain(&self, divergence: &dyn Divergence) -> Result<()> {
+        agreed(&self.share, self.check_own_domain(divergence))
+    }
+
+    fn check_own_domain(&self, divergence: &dyn Divergence) -> Result<()> {
         let needed = needed(self.mask.as_deref(), self.held_out.as_deref());
         for matrix in [Some(self.x()), self.second()].into_iter().flatten() {
             let outside = |index, x: f64| needed(index) && !divergence.accepts(x);
@@ -268,9 +315,24 @@ impl Problem {
         Ok(())
     }
 
-    /// (n, m).
+    /// (n, m), n the rows of this process.
     pub fn shape(&self) -> [usize; 2] {
         self.x.dim().into()
+    }
+
+    /// (n, m), n the rows of all processes.
+    pub fn whole_shape(&self) -> [usize; 2] {
+        [self.share.all(), self.shape()[1]]
+    }
+
+    /// The rows of this process, among those of all.
+    pub fn share(&self) -> &Share {
+        &self.share
+    }
+
+    /// The processes that have the other rows.
+    pub fn processes(&self) -> &Processes {
+        self.share.processes()
     }
 
     /// The data as it is stored.
@@ -313,7 +375,12 @@ impl Problem {
         mask: Option<Weights>,
         held_out: Option<Weights>,
     ) -> Result<Self> {
-        check_weights(mask.as_ref(), held_out.as_ref(), self.shape())?;
+        check_weights(
+            mask.as_ref(),
+            held_out.as_ref(),
+            self.shape(),
+            &self.share,
+        )?;
         Ok(Self {
             mask: mask.map(Arc::new),
             held_out: held_out.map(Arc::new),
@@ -332,7 +399,7 @@ impl Problem {
         }
     }
 
-    /// Some rows and columns of it.
+    /// Some rows and columns of it, as a problem of this process alone.
     ///
     /// # Errors
     /// As [`masked`](Self::masked).
@@ -348,7 +415,8 @@ impl Problem {
         let mask = self.mask().map(select);
         let held_out = self.held_out_weights().map(select);
         let x = part(&self.x);
-        let mut problem = Self::checked(x, mask, held_out, self.precision, false)?;
+        let kind = Kind::Fit(Share::whole(rows.len()));
+        let mut problem = Self::checked(x, mask, held_out, self.precision, kind)?;
         problem.second = self.second().map(part).map(Arc::new);
         Ok(problem.on(self.device.clone()))
     }
@@ -361,18 +429,21 @@ impl Problem {
     /// The mean of the observed entries, by their weights.
     pub fn mean(&self) -> f64 {
         let [n, m] = self.shape();
-        match (&self.mask, self.x.as_ref()) {
+        let sum: f64 = match (&self.mask, self.x.as_ref()) {
             (Some(mask), Matrix::Sparse(x)) => {
-                let weighted = x.triplets().map(|(i, j, x)| x * mask[(i, j)]);
-                weighted.sum::<f64>() / mask.sum()
+                x.triplets().map(|(i, j, x)| x * mask[(i, j)]).sum()
             }
             (Some(mask), Matrix::Dense(x)) => {
                 let weighted = x.iter().zip(mask.iter()).map(|(x, weight)| x * weight);
-                weighted.sum::<f64>() / mask.sum()
+                weighted.sum()
             }
-            (None, Matrix::Dense(x)) => x.sum() / x.len() as f64,
-            (None, Matrix::Sparse(x)) => x.values().iter().sum::<f64>() / (n as f64 * m as f64),
-        }
+            (None, Matrix::Dense(x)) => x.sum(),
+            (None, Matrix::Sparse(x)) => x.values().iter().sum(),
+        };
+        let weight = self.mask.as_ref().map_or(n as f64 * m as f64, |mask| mask.sum());
+        let mut totals = [sum, weight];
+        self.processes().sum(&mut totals);
+        totals[0] / totals[1]
     }
 
     /// The data as updates of W see it: n×m.
@@ -497,6 +568,20 @@ impl Problem {
             matrix.mapv_inplace(|value| f64::from(value as f32));
         }
     }
+}
+
+/// What a problem is for.
+enum Kind {
+    /// To be factorised: the rows of a process.
+    Fit(Share),
+    /// To be encoded.
+    Encode,
+}
+
+/// The same result on all processes, rows counted over all of them.
+fn agreed<T>(share: &Share, result: Result<T>) -> Result<T> {
+    let result = result.map_err(|error| error.in_rows_from(share.rows().start));
+    share.processes().agree(result)
 }
 
 /// Weights that were checked, in their smallest form.

@@ -4,7 +4,7 @@ use ndarray::Array2;
 
 use super::{Problem, Weights};
 use crate::error::{Error, Result};
-use crate::factors::Factors;
+use crate::factors::{Factors, Side};
 use crate::sparse::Matrix;
 use crate::words::words;
 
@@ -43,10 +43,10 @@ impl Scaling {
     pub fn of(problem: &Problem, scale: Scale) -> Option<Self> {
         let lines = match scale {
             Scale::None => return None,
-            Scale::Columns => problem.lines(|(_, column)| column, problem.shape()[1]),
-            Scale::Rows => problem.lines(|(row, _)| row, problem.shape()[0]),
+            Scale::Columns => problem.lines(Side::H),
+            Scale::Rows => problem.lines(Side::W),
         };
-        let size = |(weight, _, squares): (f64, f64, f64)| {
+        let size = |[weight, _, squares]: [f64; 3]| {
             let size = (squares / weight).sqrt();
             if size.is_finite() && size > 0.0 {
                 size
@@ -160,51 +160,68 @@ impl Problem {
             Matrix::Sparse(x) => Matrix::Sparse(x.map_entries(value)),
         };
         let (mask, held_out) = (self.mask().cloned(), self.held_out_weights().cloned());
-        let problem = Self::checked(x, mask, held_out, self.precision(), false)?;
+        let kind = super::Kind::Fit(self.share().clone());
+        let problem = Self::checked(x, mask, held_out, self.precision(), kind)?;
         Ok(problem.on(self.device().clone()))
     }
 
     /// The share of the sum of X that its largest row and its largest column have: their
     /// indices and shares.
     pub fn largest_lines(&self) -> [(usize, f64); 2] {
-        let [n, m] = self.shape();
-        let largest = |lines: Vec<(f64, f64, f64)>| {
-            let total: f64 = lines.iter().map(|(_, sum, _)| sum).sum();
-            let sums = lines.iter().map(|(_, sum, _)| *sum).enumerate();
+        let largest = |lines: &[[f64; 3]]| {
+            let sums = lines.iter().map(|[_, sum, _]| *sum).enumerate();
             let largest = sums.max_by(|a, b| a.1.total_cmp(&b.1));
-            largest.map_or((0, 0.0), |(line, sum)| (line, sum / total))
+            largest.unwrap_or((0, 0.0))
         };
-        [
-            largest(self.lines(|(row, _)| row, n)),
-            largest(self.lines(|(_, column)| column, m)),
-        ]
+        let columns = self.lines(Side::H);
+        let total: f64 = columns.iter().map(|[_, sum, _]| sum).sum();
+        // The largest row of each process, and of these the largest.
+        let (row, sum) = largest(&self.lines(Side::W));
+        let row = (self.share().rows().start + row) as f64;
+        let rows = self.processes().gather_on_all(vec![row, sum]);
+        let rows = rows.chunks_exact(2).map(|of| (of[0] as usize, of[1]));
+        let row = rows.max_by(|a, b| a.1.total_cmp(&b.1)).unwrap_or((0, 0.0));
+        let column = largest(&columns);
+        [(row.0, row.1 / total), (column.0, column.1 / total)]
     }
 
-    /// ΣM, ΣMx and ΣMx² of each row or column.
-    fn lines(&self, line: impl Fn((usize, usize)) -> usize, count: usize) -> Vec<(f64, f64, f64)> {
+    /// ΣM, ΣMx and ΣMx² of each row of this process ([`Side::W`]), or of each column.
+    fn lines(&self, side: Side) -> Vec<[f64; 3]> {
         let [n, m] = self.shape();
-        let (length, mut lines) = (n * m / count, vec![(0.0, 0.0, 0.0); count]);
+        let (count, length) = match side {
+            Side::W => (n, m),
+            Side::H => (m, n),
+        };
+        let line = |(row, column): (usize, usize)| match side {
+            Side::W => row,
+            Side::H => column,
+        };
+        let mut lines = vec![[0.0; 3]; count];
         for (row, column, x) in self.x().entries() {
             let weight = self.mask().map_or(1.0, |mask| mask[(row, column)]);
             let of = &mut lines[line((row, column))];
-            of.1 += weight * x;
-            of.2 += weight * x * x;
+            of[1] += weight * x;
+            of[2] += weight * x * x;
         }
         match self.mask() {
-            None => lines.iter_mut().for_each(|of| of.0 = length as f64),
+            None => lines.iter_mut().for_each(|of| of[0] = length as f64),
             Some(Weights::Listed { at, elsewhere }) => {
                 for of in &mut lines {
-                    of.0 = elsewhere * length as f64;
+                    of[0] = elsewhere * length as f64;
                 }
                 for (row, column, weight) in at.triplets() {
-                    lines[line((row, column))].0 += weight - elsewhere;
+                    lines[line((row, column))][0] += weight - elsewhere;
                 }
             }
             Some(mask) => {
                 for (place, weight) in mask.iter().enumerate() {
-                    lines[line((place / m, place % m))].0 += weight;
+                    lines[line((place / m, place % m))][0] += weight;
                 }
             }
+        }
+        if side == Side::H {
+            // A column goes through all processes.
+            self.processes().sum(lines.as_flattened_mut());
         }
         lines
     }

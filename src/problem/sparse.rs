@@ -3,6 +3,7 @@
 use super::{Problem, Weights};
 use crate::error::Result;
 use crate::numerics::Precision;
+use crate::processes::Share;
 use crate::sparse::{Matrix, SparseMatrix, Zeros};
 
 impl Problem {
@@ -33,11 +34,22 @@ impl Problem {
         mask: Option<Weights>,
         precision: Precision,
     ) -> Result<Self> {
+        let share = Share::whole(x.shape()[0]);
+        Self::sparse_of_share(x, zeros, mask, precision, share)
+    }
+
+    pub(super) fn sparse_of_share(
+        x: SparseMatrix,
+        zeros: Zeros,
+        mask: Option<Weights>,
+        precision: Precision,
+        share: Share,
+    ) -> Result<Self> {
         let mask = mask.map(Weights::listed);
         if let Some(mask @ Weights::Listed { at, elsewhere }) = &mask {
             let all = Matrix::Sparse(at.clone());
-            super::check_stored("the mask", &all, precision)?;
-            super::check_weights(Some(mask), None, x.shape())?;
+            super::agreed(&share, super::check_stored("the mask", &all, precision))?;
+            super::check_weights(Some(mask), None, x.shape(), &share)?;
             debug_assert!(*elsewhere >= 0.0);
         }
         let mask = match zeros {
@@ -48,7 +60,8 @@ impl Problem {
                 Some(Weights::Listed { at, elsewhere: 0.0 })
             }
         };
-        Self::checked(Matrix::Sparse(x), mask, None, precision, false)
+        let kind = super::Kind::Fit(share);
+        Self::checked(Matrix::Sparse(x), mask, None, precision, kind)
     }
 
     /// The same data with every entry stored.

@@ -1,4 +1,7 @@
 //! Entries held out at random, all over X.
+//!
+//! Every row has a random stream of its own, so that the same entries are held out whoever
+//! draws them: one thread or many, one process or several.
 
 use std::collections::HashSet;
 
@@ -6,17 +9,22 @@ use ndarray::Array2;
 use rand::rngs::ChaCha8Rng;
 use rand::seq::SliceRandom;
 use rand::{RngExt, SeedableRng};
+use rayon::prelude::*;
 
 use super::{Problem, Weights};
 use crate::error::{Error, Result};
 use crate::sparse::{Matrix, SparseMatrix};
 
-/// Draws for each entry that is wanted before all entries are tried in turn.
+/// Draws for each zero that is wanted before a row gives up.
 const DRAWS: usize = 16;
 /// Zeros of a sparse X that are held out for each stored entry that is, at most.
 pub const ZEROS: usize = 4;
 /// The largest share of the observed entries that can be held out.
 const LARGEST_FRACTION: f64 = 0.5;
+/// The random streams of row 0, for entries and for zeros; those of the other rows follow.
+/// (Others than those of starts, data and thinned counts.)
+const ENTRIES: u64 = 1 << 48;
+const OF_ZEROS: u64 = 1 << 49;
 
 impl Problem {
     /// The same problem with a share of its observed entries held out at random
@@ -24,18 +32,20 @@ impl Problem {
     /// [held-out](crate::HeldOut) ones, so that the updates never see them. Every row
     /// and every column keeps an entry that they do see.
     ///
-    /// A row or column with positive entries keeps a positive one. Whole rows or columns could
-    /// not be held out in this way: their factors would be known from nothing.
+    /// Each row holds out the same share of its entries, up to one entry, and which rows hold
+    /// out one more is drawn as well. A row or column with positive entries keeps a positive
+    /// one; for that a small X may hold out fewer. Whole rows or columns could not be held out
+    /// in this way: their factors would be known from nothing.
     ///
     /// Of a sparse X that share of its stored entries is held out. Where what is not stored are
     /// zeros, some of them are held out too, drawn one by one: the same share of them, but at
     /// most [`ZEROS`] for each stored entry, which then weigh more, so that the held-out error
     /// has the expectation that it has with all of them; the zeros that are fitted weigh less in
-    /// return. So it takes as long as what is held out, not as long as n×m.
+    /// return. So it takes as long as what is stored, not as long as n×m.
     ///
     /// # Errors
     /// [`Error::Setting`] for a fraction outside (0, 0.5]; [`Error::HoldOut`] if X is
-    /// too small or its mask too empty for so many.
+    /// too small or its mask too empty to hold anything out.
     pub fn speckled(&self, fraction: f64, seed: u64) -> Result<Self> {
         if !(fraction > 0.0 && fraction <= LARGEST_FRACTION) {
             return Err(Error::Setting {
@@ -44,60 +54,144 @@ impl Problem {
                 range: "above 0 and at most 0.5",
             });
         }
-        if let Matrix::Sparse(x) = self.x() {
-            return self.speckled_sparse(x, fraction, seed);
-        }
-        let [n, m] = self.shape();
-        let weight = |index| self.mask().map_or(1.0, |mask| mask[index]);
-        let (mut in_row, mut in_column) = (vec![0usize; n], vec![0usize; m]);
-        let mut positive = Counts::new(n, m);
-        for (row, column, x) in self.x.entries() {
-            if weight((row, column)) > 0.0 {
-                in_row[row] += 1;
-                in_column[column] += 1;
-                positive.add(row, column, usize::from(x > 0.0));
-            }
-        }
-        let observed: usize = in_row.iter().sum();
-        let wanted = ((fraction * observed as f64).round() as usize).max(1);
-        let mut held = Array2::from_elem((n, m), false);
-        let mut found = 0;
-        // Takes an entry out, unless it is out already or the last of its row or column.
-        let mut take = |(row, column): (usize, usize)| {
-            let index = (row, column);
-            let is_positive = self.x.entry(row, column) > 0.0;
-            let spare = in_row[row] > 1
-                && in_column[column] > 1
-                && (!is_positive || positive.spares(row, column));
-            if found < wanted && spare && !held[index] && weight(index) > 0.0 {
-                in_row[row] -= 1;
-                in_column[column] -= 1;
-                if is_positive {
-                    positive.take(row, column);
-                }
-                held[index] = true;
-                found += 1;
-            }
-            found < wanted
-        };
-        let mut generator = generator(seed);
-        // Most draws hit an entry that can be held out: nothing as large as X is shuffled.
-        let more = (0..DRAWS * wanted)
-            .all(|_| take((generator.random_range(0..n), generator.random_range(0..m))));
-        if more {
-            // Where few are left to take, all that are left are tried.
-            let all = (0..n).flat_map(|row| (0..m).map(move |column| (row, column)));
-            let mut rest: Vec<(usize, usize)> = all.collect();
-            rest.shuffle(&mut generator);
-            rest.into_iter().all(take);
-        }
-        if found < wanted {
+        let [n, m] = self.whole_shape();
+        let (wanted, mut held) = self.drawn_entries(fraction, seed);
+        self.give_columns_back(&mut held);
+        let count: usize = held.iter().map(Vec::len).sum();
+        let count = self.processes().total(count as f64);
+        if count == 0.0 {
             return Err(Error::HoldOut {
-                wanted,
-                possible: found,
+                wanted: wanted as usize,
+                possible: 0,
                 rows: n,
                 columns: m,
             });
+        }
+        match self.x() {
+            Matrix::Dense(_) => self.without_entries(&held),
+            // The zeros go by what was possible.
+            Matrix::Sparse(x) => {
+                let drawn = Drawn {
+                    fraction: fraction * count / wanted,
+                    count,
+                    held,
+                };
+                self.without_stored(x, drawn, seed)
+            }
+        }
+    }
+
+    /// The observed entries of a row that are stored: column, and whether positive.
+    fn entries_of(&self, row: usize) -> Vec<(u32, bool)> {
+        let weight = |column: usize| self.mask().map_or(1.0, |mask| mask[(row, column)]);
+        let seen =
+            |(column, x): (usize, f64)| (weight(column) > 0.0).then_some((column as u32, x > 0.0));
+        match self.x() {
+            Matrix::Dense(x) => {
+                let entries = x.row(row).into_iter().copied().enumerate();
+                entries.filter_map(seen).collect()
+            }
+            Matrix::Sparse(x) => {
+                let (columns, values) = x.row(row);
+                let columns = columns.iter().map(|column| *column as usize);
+                columns.zip(values.iter().copied()).filter_map(seen).collect()
+            }
+        }
+    }
+
+    /// How many entries are wanted in all, and the columns that each row holds out.
+    fn drawn_entries(&self, fraction: f64, seed: u64) -> (f64, Vec<Vec<u32>>) {
+        let first = self.share().rows().start;
+        let rows = || (0..self.shape()[0]).into_par_iter();
+        let stream = |row: usize| Stream::new(seed, ENTRIES, first + row);
+        let lots = rows().map(|row| {
+            let count = self.entries_of(row).len();
+            let share = (fraction * count as f64).floor() as usize;
+            (count, share, stream(row).lot)
+        });
+        let lots: Vec<(usize, usize, f64)> = lots.collect();
+        let all: usize = lots.iter().map(|(count, ..)| count).sum();
+        let shares: usize = lots.iter().map(|(_, share, _)| share).sum();
+        let mut totals = [all as f64, shares as f64];
+        self.processes().sum(&mut totals);
+        let wanted = (fraction * totals[0]).round().max(1.0);
+        // What the shares leave over is drawn among the rows that have more.
+        let has_more = |(count, share, _): &&(usize, usize, f64)| share < count;
+        let of_lots = lots.iter().filter(has_more).map(|(.., lot)| *lot);
+        let lucky = self.lowest(&of_lots.collect::<Vec<f64>>(), wanted - totals[1]);
+        let held = rows().map(|row| {
+            let (count, share, lot) = lots[row];
+            let more = usize::from(share < count && lot <= lucky);
+            match share + more {
+                0 => Vec::new(),
+                count => stream(row).entries(self.entries_of(row), count),
+            }
+        });
+        (wanted, held.collect())
+    }
+
+    /// The largest of the `count` lowest lots of all processes.
+    fn lowest(&self, lots: &[f64], count: f64) -> f64 {
+        let all = self.processes().total(lots.len() as f64);
+        let count = count.min(all);
+        if count < 1.0 {
+            return f64::NEG_INFINITY;
+        }
+        self.processes().in_place(lots, count as usize - 1)
+    }
+
+    /// Gives an entry back to each column that would have none left, or no positive one: that
+    /// of the first row.
+    fn give_columns_back(&self, held: &mut [Vec<u32>]) {
+        let first = self.share().rows().start;
+        let m = self.shape()[1];
+        // A column of zeros that are not stored has entries anyway.
+        let zeros_count = match (self.x(), self.mask()) {
+            (Matrix::Sparse(_), Some(Weights::Listed { elsewhere, .. })) => *elsewhere > 0.0,
+            (Matrix::Sparse(_), _) => true,
+            (Matrix::Dense(_), _) => false,
+        };
+        for only_positive in [true, false] {
+            if !only_positive && zeros_count {
+                break;
+            }
+            let counts = |(_, positive): &&(u32, bool)| *positive || !only_positive;
+            // Entries of each column, and those that are left.
+            let mut columns = vec![[0.0; 2]; m];
+            let mut first_held = vec![f64::NEG_INFINITY; m];
+            for (index, held) in held.iter().enumerate() {
+                for (column, _) in self.entries_of(index).iter().filter(counts) {
+                    let of = &mut columns[*column as usize];
+                    of[0] += 1.0;
+                    if held.binary_search(column).is_err() {
+                        of[1] += 1.0;
+                    } else if first_held[*column as usize] == f64::NEG_INFINITY {
+                        first_held[*column as usize] = -((first + index) as f64);
+                    }
+                }
+            }
+            self.processes().sum(columns.as_flattened_mut());
+            self.processes().largest(&mut first_held);
+            for column in 0..m {
+                let [all, left] = columns[column];
+                if all > 0.0 && left == 0.0 {
+                    let row = -first_held[column] as usize;
+                    if let Some(held) = row.checked_sub(first).and_then(|row| held.get_mut(row)) {
+                        held.retain(|of| *of != column as u32);
+                    }
+                }
+            }
+        }
+    }
+
+    /// A dense problem without these entries.
+    fn without_entries(&self, columns: &[Vec<u32>]) -> Result<Self> {
+        let [n, m] = self.shape();
+        let mut held = Array2::from_elem((n, m), false);
+        for (row, columns) in columns.iter().enumerate() {
+            for column in columns {
+                held[[row, *column as usize]] = true;
+            }
         }
         let (mask, held_out) = match self.mask() {
             None => (
@@ -119,86 +213,61 @@ impl Problem {
         self.with_weights(Some(mask), Some(held_out))
     }
 
-    /// Stored entries, and zeros in proportion or weighted.
-    fn speckled_sparse(&self, x: &SparseMatrix, fraction: f64, seed: u64) -> Result<Self> {
+    /// A sparse problem without these stored entries, and zeros in proportion or weighted.
+    fn without_stored(&self, x: &SparseMatrix, drawn: Drawn, seed: u64) -> Result<Self> {
+        let Drawn {
+            fraction,
+            count: held_count,
+            held,
+        } = drawn;
         let [n, m] = self.shape();
+        let (listed, elsewhere) = match self.mask() {
+            Some(Weights::Listed { at, elsewhere }) => (Some(at), *elsewhere),
+            _ => (None, 1.0),
+        };
         let weight =
             |row: usize, column: usize| self.mask().map_or(1.0, |mask| mask[(row, column)]);
-        let elsewhere = match self.mask() {
-            Some(Weights::Listed { elsewhere, .. }) => *elsewhere,
-            _ => 1.0,
-        };
-        // The stored entries that are seen, in random order.
-        let mut positive = Counts::new(n, m);
-        let mut seen: Vec<(u32, u32, f64)> = Vec::new();
-        for (row, column, value) in x.triplets() {
-            if weight(row, column) > 0.0 {
-                positive.add(row, column, usize::from(value > 0.0));
-                seen.push((row as u32, column as u32, value));
-            }
-        }
-        let wanted = ((fraction * seen.len() as f64).round() as usize).max(1);
-        let mut generator = generator(seed);
-        seen.shuffle(&mut generator);
-        let mut held: Vec<(u32, u32, f64)> = Vec::with_capacity(wanted);
-        for (row, column, value) in seen {
-            let (i, j) = (row as usize, column as usize);
-            if held.len() == wanted {
-                break;
-            }
-            if value == 0.0 || positive.spares(i, j) {
-                if value > 0.0 {
-                    positive.take(i, j);
-                }
-                held.push((row, column, weight(i, j)));
-            }
-        }
-        if held.is_empty() {
-            return Err(Error::HoldOut {
-                wanted,
-                possible: held.len(),
-                rows: n,
-                columns: m,
-            });
-        }
-        // Where every row and column keeps an entry, fewer may be possible; the zeros go by
-        // what was possible.
-        let fraction = fraction * held.len() as f64 / wanted as f64;
         let zeros = if elsewhere > 0.0 { x.unstored() } else { 0.0 };
-        let most = (ZEROS * held.len()) as f64;
-        let count = (fraction * zeros).round().min(most);
-        let mut drawn = HashSet::new();
-        let mut draws = 0.0;
-        while (drawn.len() as f64) < count && draws < DRAWS as f64 * count {
-            draws += 1.0;
-            let at = (generator.random_range(0..n), generator.random_range(0..m));
-            let is_listed = matches!(self.mask(), Some(Weights::Listed { at: listed, .. })
-                if listed.get(at.0, at.1).is_some());
-            if x.get(at.0, at.1).is_none() && !is_listed {
-                drawn.insert((at.0 as u32, at.1 as u32));
-            }
-        }
-        let count = drawn.len() as f64;
+        let zeros = self.processes().total(zeros);
+        let wanted = (fraction * zeros).round().min(ZEROS as f64 * held_count);
+        // Each row's share by how many zeros it has; what is left over is drawn.
+        let of_row = |row: usize| (m - x.row(row).0.len()) as f64;
+        let shares = (0..n).map(|row| (wanted * of_row(row) / zeros.max(1.0)).floor());
+        let shares: Vec<f64> = shares.collect();
+        let left = wanted - self.processes().total(shares.iter().sum());
+        let first = self.share().rows().start;
+        let stream = |row: usize| Stream::new(seed, OF_ZEROS, first + row);
+        let lots: Vec<f64> = (0..n).into_par_iter().map(|row| stream(row).lot).collect();
+        let lucky = self.lowest(&lots, left);
+        let drawn = (0..n).into_par_iter().map(|row| {
+            let more = f64::from(lots[row] <= lucky);
+            stream(row).places((shares[row] + more) as usize, m, |column| {
+                x.get(row, column).is_none()
+                    && listed.is_none_or(|at| at.get(row, column).is_none())
+            })
+        });
+        let drawn: Vec<Vec<u32>> = drawn.collect();
+        let count: usize = drawn.iter().map(Vec::len).sum();
+        let count = self.processes().total(count as f64);
         // Each zero counts `fraction` in the outer error and the rest in the fit, on average
-        // over all draws.
-        let (heavier, lighter) = if count > 0.0 {
+        // over all draws. In proportion, but for rounding, nothing needs a weight.
+        let (heavier, lighter) = if count > 0.0 && count < (fraction * zeros).round() {
             let rest = (zeros - count).max(1.0);
             (fraction * zeros / count, (1.0 - fraction) * zeros / rest)
         } else {
-            (0.0, 1.0)
-        };
-        // In proportion, but for rounding: then nothing needs a weight.
-        let plain = count >= (fraction * zeros).round();
-        let (heavier, lighter) = if plain {
             (1.0, 1.0)
-        } else {
-            (heavier, lighter)
         };
-        let mut unseen: Vec<(u32, u32, f64)> = held.clone();
-        unseen.extend(drawn.iter().map(|(i, j)| (*i, *j, elsewhere * heavier)));
+        let mut unseen = Vec::new();
+        for row in 0..n {
+            let stored = held[row].iter();
+            let stored = stored.map(|column| (*column, weight(row, *column as usize)));
+            let zeros = drawn[row].iter().map(|column| (*column, elsewhere * heavier));
+            let of_row = stored.chain(zeros);
+            unseen.extend(of_row.map(|(column, weight)| (row as u32, column, weight)));
+        }
         let held_out = SparseMatrix::from_triplets([n, m], unseen)?;
-        let mut weights: Vec<(u32, u32, f64)> = match self.mask() {
-            Some(Weights::Listed { at, .. }) => at
+        let mut weights: Vec<(u32, u32, f64)> = match listed {
+            Some(at) => at
                 .triplets()
                 .map(|(i, j, weight)| (i as u32, j as u32, weight))
                 .collect(),
@@ -227,41 +296,66 @@ impl Problem {
     }
 }
 
-/// The generator of held-out entries: another stream than those of starts and data.
-fn generator(seed: u64) -> ChaCha8Rng {
-    let mut generator = ChaCha8Rng::seed_from_u64(seed);
-    generator.set_stream(3);
-    generator
+/// The random numbers of a row.
+struct Stream {
+    /// The rows with the lowest lots hold out one more.
+    lot: f64,
+    generator: ChaCha8Rng,
 }
 
-/// How many entries of some kind each row and column has.
-struct Counts {
-    rows: Vec<usize>,
-    columns: Vec<usize>,
-}
-
-impl Counts {
-    fn new(rows: usize, columns: usize) -> Self {
+impl Stream {
+    fn new(seed: u64, first: u64, row: usize) -> Self {
+        let mut generator = ChaCha8Rng::seed_from_u64(seed);
+        generator.set_stream(first + row as u64);
         Self {
-            rows: vec![0; rows],
-            columns: vec![0; columns],
+            lot: generator.random(),
+            generator,
         }
     }
 
-    fn add(&mut self, row: usize, column: usize, count: usize) {
-        self.rows[row] += count;
-        self.columns[column] += count;
+    /// The columns of so many entries, or of fewer: the row keeps an entry, and a positive one
+    /// if it has any.
+    fn entries(mut self, mut all: Vec<(u32, bool)>, count: usize) -> Vec<u32> {
+        let count = count.min(all.len().saturating_sub(1));
+        let mut positive = all.iter().filter(|(_, positive)| *positive).count();
+        all.shuffle(&mut self.generator);
+        let mut drawn = Vec::with_capacity(count);
+        for (column, is_positive) in all {
+            if drawn.len() < count && !(is_positive && positive == 1) {
+                positive -= usize::from(is_positive);
+                drawn.push(column);
+            }
+        }
+        drawn.sort_unstable();
+        drawn
     }
 
-    /// Whether row and column have others.
-    fn spares(&self, row: usize, column: usize) -> bool {
-        self.rows[row] > 1 && self.columns[column] > 1
+    /// So many columns below `m` of which something holds, or fewer where they are rare.
+    fn places(mut self, count: usize, m: usize, holds: impl Fn(usize) -> bool) -> Vec<u32> {
+        let mut drawn = HashSet::with_capacity(count);
+        for _ in 0..DRAWS * count {
+            if drawn.len() == count {
+                break;
+            }
+            let column = self.generator.random_range(0..m);
+            if holds(column) {
+                drawn.insert(column as u32);
+            }
+        }
+        let mut drawn: Vec<u32> = drawn.into_iter().collect();
+        drawn.sort_unstable();
+        drawn
     }
+}
 
-    fn take(&mut self, row: usize, column: usize) {
-        self.rows[row] -= 1;
-        self.columns[column] -= 1;
-    }
+/// The stored entries that are held out.
+struct Drawn {
+    /// Of each row.
+    held: Vec<Vec<u32>>,
+    /// How many there are.
+    count: f64,
+    /// The share of all that they are.
+    fraction: f64,
 }
 
 #[cfg(test)]

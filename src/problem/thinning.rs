@@ -8,7 +8,7 @@ use rand_distr::{Binomial, Distribution};
 use rayon::prelude::*;
 
 use super::checks::{first_entry, needed};
-use super::{Problem, Weights};
+use super::{Problem, Weights, agreed};
 use crate::error::{Error, Result};
 use crate::sparse::Matrix;
 
@@ -33,7 +33,10 @@ impl Problem {
     pub fn has_counts(&self) -> bool {
         let needed = needed(self.mask(), None);
         let more_than_one = first_entry(self.x(), |index, x| needed(index) && x > 1.0);
-        more_than_one.is_some() && self.first_fraction().is_none()
+        let processes = self.processes();
+        let more_than_one = processes.any(more_than_one.is_some());
+        let fraction = processes.any(self.first_fraction().is_some());
+        more_than_one && !fraction
     }
 
     /// The same problem with its counts thinned: each count goes to the outer error with
@@ -60,15 +63,16 @@ impl Problem {
                 range: "above 0 and at most 0.5",
             });
         }
-        if let Some((row, column)) = self.first_fraction() {
+        let of_counts = self.first_fraction().map_or(Ok(()), |(row, column)| {
             let value = self.x.entry(row, column);
-            return Err(Error::NotCounts { row, column, value });
-        }
-        let [n, m] = self.shape();
+            Err(Error::NotCounts { row, column, value })
+        });
+        agreed(self.share(), of_counts)?;
+        let ([n, m], first_row) = (self.shape(), self.share().rows().start);
         let rows = (0..n).into_par_iter().map(|row| {
             // Of the row alone, so that it does not matter who draws it.
             let mut generator = ChaCha8Rng::seed_from_u64(seed);
-            generator.set_stream(FIRST_STREAM + row as u64);
+            generator.set_stream(FIRST_STREAM + (first_row + row) as u64);
             let draw = |count: &f64| {
                 if *count > 0.0 {
                     let draw = Binomial::new(*count as u64, share).expect("a probability");
@@ -128,29 +132,57 @@ impl Problem {
     fn give_back(&self, taken: &mut [f64]) {
         let weight = |index| self.mask().map_or(1.0, |mask| mask[index]);
         let [n, m] = self.shape();
-        let mut give = |lines: usize, line_of: &dyn Fn(usize, usize) -> usize| {
+        let survey = |lines: usize, line_of: &dyn Fn(usize, usize) -> usize, taken: &[f64]| {
             // Of each line: whether it keeps a count, and its largest count.
-            let mut keeps = vec![false; lines];
-            let mut largest: Vec<Option<(usize, f64)>> = vec![None; lines];
+            let mut keeps = vec![0.0; lines];
+            let mut largest: Vec<Option<Largest>> = vec![None; lines];
             for (slot, (row, column, count)) in self.x.entries().enumerate() {
                 let line = line_of(row, column);
-                if keeps[line] || count == 0.0 || weight((row, column)) == 0.0 {
+                if keeps[line] > 0.0 || count == 0.0 || weight((row, column)) == 0.0 {
                     continue;
                 }
-                keeps[line] = count > taken[slot];
-                if count > largest[line].map_or(0.0, |(_, count)| count) {
-                    largest[line] = Some((slot, count));
+                keeps[line] = f64::from(count > taken[slot]);
+                if count > largest[line].map_or(0.0, |of| of.count) {
+                    largest[line] = Some(Largest { slot, row, count });
                 }
             }
-            for (keeps, largest) in keeps.iter().zip(&largest) {
-                if let (false, Some((slot, _))) = (keeps, largest) {
-                    taken[*slot] = 0.0;
-                }
-            }
+            (keeps, largest)
         };
-        give(n, &|row, _| row);
-        give(m, &|_, column| column);
+        let (keeps, largest) = survey(n, &|row, _| row, taken);
+        for (keeps, largest) in keeps.iter().zip(&largest) {
+            if let (true, Some(largest)) = (*keeps == 0.0, largest) {
+                taken[largest.slot] = 0.0;
+            }
+        }
+        // A column goes through all processes: of its largest counts the first is given back.
+        let (mut keeps, largest) = survey(m, &|_, column| column, taken);
+        let processes = self.processes();
+        processes.largest(&mut keeps);
+        let counts = largest.iter().map(|of| of.map_or(0.0, |of| of.count));
+        let mut counts: Vec<f64> = counts.collect();
+        processes.largest(&mut counts);
+        let first_row = self.share().rows().start;
+        let owner = |column: usize| {
+            let own = largest[column].filter(|of| of.count == counts[column]);
+            own.map_or(f64::NEG_INFINITY, |of| -((first_row + of.row) as f64))
+        };
+        let own: Vec<f64> = (0..m).map(owner).collect();
+        let mut first = own.clone();
+        processes.largest(&mut first);
+        for column in (0..m).filter(|column| keeps[*column] == 0.0) {
+            if let (true, Some(largest)) = (own[column] == first[column], largest[column]) {
+                taken[largest.slot] = 0.0;
+            }
+        }
     }
+}
+
+/// The largest count of a line.
+#[derive(Debug, Clone, Copy)]
+struct Largest {
+    slot: usize,
+    row: usize,
+    count: f64,
 }
 
 #[cfg(test)]

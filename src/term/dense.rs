@@ -7,6 +7,7 @@ use pulp::Arch;
 use rayon::prelude::*;
 
 use super::kernel::WIDE;
+use super::distributed::Distributed;
 use super::listed::{Entries as ListedEntries, Listed};
 use super::lists::{Gaps, Lists};
 use super::pass::{Blocks, Pass, Weighting, What};
@@ -46,10 +47,15 @@ pub(crate) struct Asked {
 
 /// The fused data term of a problem.
 pub(crate) fn fused(problem: &Problem, asked: Asked) -> SharedTerm {
-    match (problem.x(), problem.precision()) {
+    let own: SharedTerm = match (problem.x(), problem.precision()) {
         (Matrix::Sparse(_), _) => Arc::new(Sparse::new(problem, asked)),
         (Matrix::Dense(x), Precision::F64) => Arc::new(Dense::<f64>::new(problem, x, asked)),
         (Matrix::Dense(x), Precision::F32) => Arc::new(Dense::<f32>::new(problem, x, asked)),
+    };
+    if problem.share().is_split() {
+        Arc::new(Distributed::new(own, problem.processes().clone()))
+    } else {
+        own
     }
 }
 

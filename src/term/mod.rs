@@ -17,9 +17,11 @@
 //! | `dense` | fused loops over blocks of rows: the β-divergences, and plug-ins with functions of plain numbers |
 //! | `quadratic` | β = 2 without weights: products with X and Gram matrices |
 //! | `sparse` | a sparse X: entries that are `listed`, and all zeros at once or `streamed` |
+//! | `distributed` | the rows of one process by any of these, and sums over all processes |
 
 mod background;
 mod dense;
+mod distributed;
 mod kernel;
 mod listed;
 mod lists;
@@ -107,6 +109,17 @@ pub struct Bars {
     pub other: Option<Vec<f64>>,
 }
 
+/// What P of an update is made of, so that processes need not exchange all of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Denominator {
+    /// Sums of the other factor's columns, the same in every row: KL without weights.
+    Sums,
+    /// The factor times the other one's Gram matrix: Frobenius without weights.
+    Gram,
+    /// Anything.
+    Other,
+}
+
 /// Everything that touches X, on plain numbers. What is said of W's rows is said of H's
 /// columns for [`Side::H`].
 pub trait DataTerm: Debug + Send + Sync {
@@ -115,6 +128,11 @@ pub trait DataTerm: Debug + Send + Sync {
 
     /// N and P of an update of one factor, in `room`: memory that was used before, or none.
     fn parts(&self, side: Side, at: At<'_>, room: PartsOf) -> PartsOf;
+
+    /// What P is made of.
+    fn denominator(&self) -> Denominator {
+        Denominator::Other
+    }
 
     /// P alone.
     fn denominators(&self, side: Side, at: At<'_>) -> Vec<f64> {

@@ -1,0 +1,239 @@
+//! The processes that share one run.
+//!
+//! A large X is split by rows: each process has some rows of X and W, and the weights λ that
+//! belong to them; H is the same on all. Only sums that belong to H, and a few numbers such as
+//! the divergence, have to be exchanged. Everything above asks a [`Processes`] for these sums
+//! and does not know how they travel:
+//!
+//! | communicator | processes |
+//! |---|---|
+//! | [`Alone`] | one: nothing is exchanged |
+//! | [`Threads`] | threads of one program, to try a plug-in without MPI |
+//! | `MessagePassing` | those of an MPI job (feature `mpi`) |
+//!
+//! All processes must make the same calls in the same order. A [`Processes`] that is
+//! [checked](Processes::checked), as in builds for debugging, compares number, kind and length
+//! of every call first and ends the job with a message where they differ.
+
+mod alone;
+mod exact;
+#[cfg(feature = "mpi")]
+mod message_passing;
+mod selection;
+mod share;
+mod threads;
+
+use std::fmt::Debug;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+pub use alone::Alone;
+#[cfg(feature = "mpi")]
+pub use message_passing::MessagePassing;
+pub use share::Share;
+pub use threads::Threads;
+
+use crate::error::{Error, Result};
+
+/// How numbers travel between processes. Every method but the first two is called by all
+/// processes together.
+pub trait Communicator: Debug + Send + Sync {
+    /// The number of this process, from 0.
+    fn rank(&self) -> usize;
+
+    /// How many processes there are.
+    fn size(&self) -> usize;
+
+    /// Replaces each number by its sum over all processes, the same in every bit on all.
+    fn sum(&self, values: &mut [f64]);
+
+    /// Replaces each number by the largest of all processes.
+    fn largest(&self, values: &mut [f64]);
+
+    /// The numbers of all processes, one process after another: on process 0, or on all.
+    fn gather(&self, part: &[f64], on_all: bool) -> Option<Vec<f64>>;
+
+    /// Hands numbers to the processes before and after this one; what these hand over.
+    fn exchange(&self, to_before: &[f64], to_after: &[f64]) -> [Option<Vec<f64>>; 2];
+}
+
+/// The kinds of calls, as a checked job tells them apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Call {
+    Sum = 1,
+    Largest = 2,
+    Gather = 3,
+    Exchange = 4,
+}
+
+/// What this process has handed over so far.
+#[derive(Debug, Default)]
+struct Traffic {
+    calls: AtomicU64,
+    bytes: AtomicU64,
+}
+
+/// All processes of a run, as one of them sees them. A clone speaks for the same process.
+#[derive(Debug, Clone)]
+pub struct Processes {
+    communicator: Arc<dyn Communicator>,
+    traffic: Arc<Traffic>,
+    checked: bool,
+}
+
+impl Default for Processes {
+    /// One process.
+    fn default() -> Self {
+        Self::new(Alone)
+    }
+}
+
+impl Processes {
+    /// Those of a communicator.
+    pub fn new(communicator: impl Communicator + 'static) -> Self {
+        Self {
+            communicator: Arc::new(communicator),
+            traffic: Arc::default(),
+            checked: cfg!(debug_assertions),
+        }
+    }
+
+    /// The same, with every call compared before it is made (or not).
+    #[must_use]
+    pub fn checked(mut self, checked: bool) -> Self {
+        self.checked = checked;
+        self
+    }
+
+    /// The number of this process, from 0.
+    pub fn rank(&self) -> usize {
+        self.communicator.rank()
+    }
+
+    /// How many processes there are.
+    pub fn size(&self) -> usize {
+        self.communicator.size()
+    }
+
+    /// Whether there is only one.
+    pub fn is_alone(&self) -> bool {
+        self.size() == 1
+    }
+
+    /// Whether this is the one that writes and prints.
+    pub fn is_first(&self) -> bool {
+        self.rank() == 0
+    }
+
+    /// Calls that this process has made so far, and the bytes that it brought to them.
+    pub fn traffic(&self) -> (u64, u64) {
+        let Traffic { calls, bytes } = self.traffic.as_ref();
+        (calls.load(Ordering::Relaxed), bytes.load(Ordering::Relaxed))
+    }
+
+    /// Counts a call, and compares it with those of the other processes. `length` is `None`
+    /// where each process brings as many numbers as it likes.
+    fn before(&self, call: Call, numbers: usize, length: Option<usize>) {
+        let number = self.traffic.calls.fetch_add(1, Ordering::Relaxed);
+        let bytes = (numbers * size_of::<f64>()) as u64;
+        self.traffic.bytes.fetch_add(bytes, Ordering::Relaxed);
+        if !self.checked {
+            return;
+        }
+        let mine = [number as f64, f64::from(call as u8), length.unwrap_or(0) as f64];
+        let mut ends = [mine[0], mine[1], mine[2], -mine[0], -mine[1], -mine[2]];
+        self.communicator.largest(&mut ends);
+        let [most, least] = [&ends[..3], &ends[3..]];
+        if most.iter().zip(least).any(|(most, least)| *most != -least) {
+            panic!(
+                "process {} makes call {number} ({call:?} of {} numbers), another process a \
+                 different one: all must make the same calls in the same order",
+                self.rank(),
+                mine[2],
+            );
+        }
+    }
+
+    /// Replaces each number by its sum over all processes.
+    pub fn sum(&self, values: &mut [f64]) {
+        if !self.is_alone() {
+            self.before(Call::Sum, values.len(), Some(values.len()));
+            self.communicator.sum(values);
+        }
+    }
+
+    /// A sum over all processes.
+    pub fn total(&self, value: f64) -> f64 {
+        let mut values = [value];
+        self.sum(&mut values);
+        values[0]
+    }
+
+    /// Replaces each number by the largest of all processes.
+    pub fn largest(&self, values: &mut [f64]) {
+        if !self.is_alone() {
+            self.before(Call::Largest, values.len(), Some(values.len()));
+            self.communicator.largest(values);
+        }
+    }
+
+    /// Whether it holds on some process.
+    pub fn any(&self, holds: bool) -> bool {
+        let mut flag = [f64::from(u8::from(holds))];
+        self.largest(&mut flag);
+        flag[0] > 0.0
+    }
+
+    /// The numbers of all processes, on process 0.
+    pub fn gather(&self, part: Vec<f64>) -> Option<Vec<f64>> {
+        if self.is_alone() {
+            return Some(part);
+        }
+        self.before(Call::Gather, part.len(), None);
+        self.communicator.gather(&part, false)
+    }
+
+    /// The numbers of all processes, on all of them.
+    pub fn gather_on_all(&self, part: Vec<f64>) -> Vec<f64> {
+        if self.is_alone() {
+            return part;
+        }
+        self.before(Call::Gather, part.len(), None);
+        let all = self.communicator.gather(&part, true);
+        all.expect("every process gets them")
+    }
+
+    /// Hands numbers to the processes before and after this one; what these hand over, as far
+    /// as there are such processes.
+    pub fn exchange(&self, to_before: &[f64], to_after: &[f64]) -> [Option<Vec<f64>>; 2] {
+        if self.is_alone() {
+            return [None, None];
+        }
+        self.before(Call::Exchange, to_before.len() + to_after.len(), None);
+        self.communicator.exchange(to_before, to_after)
+    }
+
+    /// A result that is the same kind everywhere: where some process has an error, no process
+    /// goes on. The first of them keeps its error; the others get
+    /// [`Error::OtherProcess`].
+    ///
+    /// # Errors
+    /// As said.
+    pub fn agree<T>(&self, result: Result<T>) -> Result<T> {
+        if self.is_alone() {
+            return result;
+        }
+        let (size, rank) = (self.size() as f64, self.rank());
+        let failed = if result.is_err() { size - rank as f64 } else { 0.0 };
+        let mut first = [failed];
+        self.largest(&mut first);
+        if first[0] == 0.0 {
+            return result;
+        }
+        let process = (size - first[0]) as usize;
+        match result {
+            Err(error) if process == rank => Err(error),
+            _ => Err(Error::OtherProcess { process }),
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! The rows of one process, and sums over all of them.
+//!
+//! Every process has some rows of X and W, and all of H. So whatever has the shape of W is
+//! this process's own, and whatever has the shape of H is a sum over the rows of X: each
+//! process computes the part of its rows, and the parts are added up. An update of H takes
+//!
+//! | P is | numbers to be added up |
+//! |---|---|
+//! | the same in every row (KL without weights) | m r + r |
+//! | H times the Gram matrix of W (Frobenius without weights) | m r + r² |
+//! | anything else | 2 m r |
+//!
+//! and the way back through any update m r for the cotangent of H. An update of W takes none.
+
+use super::background::{gram, multiply};
+use super::{At, Bars, DataTerm, Denominator, Moves, Needs, PartsOf, SharedTerm};
+use crate::factors::Side;
+use crate::processes::Processes;
+
+#[derive(Debug)]
+pub(super) struct Distributed {
+    /// Of the rows of this process.
+    own: SharedTerm,
+    processes: Processes,
+}
+
+impl Distributed {
+    pub(super) fn new(own: SharedTerm, processes: Processes) -> Self {
+        Self { own, processes }
+    }
+
+    /// Adds up N, if there is one, and P, as few numbers as possible.
+    fn add_up(&self, at: At<'_>, mut negative: Option<&mut [f64]>, positive: &mut [f64]) {
+        let rank = at.rank;
+        let mut message = negative.as_deref().unwrap_or(&[]).to_vec();
+        let length = message.len();
+        match self.own.denominator() {
+            Denominator::Sums => message.extend_from_slice(&positive[..rank]),
+            Denominator::Gram => message.extend(gram(at.other, at.other, rank)),
+            Denominator::Other => message.extend_from_slice(positive),
+        }
+        self.processes.sum(&mut message);
+        let rest = message.split_off(length);
+        if let Some(negative) = negative.as_mut() {
+            negative.copy_from_slice(&message);
+        }
+        match self.own.denominator() {
+            Denominator::Sums => {
+                let rows = positive.chunks_exact_mut(rank);
+                rows.for_each(|row| row.copy_from_slice(&rest));
+            }
+            Denominator::Gram => {
+                positive.fill(0.0);
+                multiply(at.factor, &rest, rank, 1.0, positive);
+            }
+            Denominator::Other => positive.copy_from_slice(&rest),
+        }
+    }
+
+    /// Adds up what has the shape of H.
+    fn add_up_bars(&self, mut bars: Bars, side: Side) -> Bars {
+        let of_h = match side {
+            Side::W => &mut bars.other,
+            Side::H => &mut bars.factor,
+        };
+        if let Some(of_h) = of_h {
+            self.processes.sum(of_h);
+        }
+        bars
+    }
+}
+
+impl DataTerm for Distributed {
+    fn shape(&self, side: Side) -> [usize; 2] {
+        self.own.shape(side)
+    }
+
+    fn parts(&self, side: Side, at: At<'_>, room: PartsOf) -> PartsOf {
+        let mut parts = self.own.parts(side, at, room);
+        if side == Side::H {
+            self.add_up(at, Some(&mut parts.negative), &mut parts.positive);
+        }
+        parts
+    }
+
+    fn denominator(&self) -> Denominator {
+        self.own.denominator()
+    }
+
+    fn denominators(&self, side: Side, at: At<'_>) -> Vec<f64> {
+        let mut positive = self.own.denominators(side, at);
+        if side == Side::H {
+            self.add_up(at, None, &mut positive);
+        }
+        positive
+    }
+
+    fn parts_tangent(&self, side: Side, at: At<'_>, moves: Moves<'_>) -> PartsOf {
+        let mut dot = self.own.parts_tangent(side, at, moves);
+        if side == Side::H {
+            self.processes.sum(&mut dot.negative);
+            self.processes.sum(&mut dot.positive);
+        }
+        dot
+    }
+
+    fn parts_cotangent(&self, side: Side, at: At<'_>, of: &PartsOf, needs: Needs) -> Bars {
+        let bars = self.own.parts_cotangent(side, at, of, needs);
+        self.add_up_bars(bars, side)
+    }
+
+    fn divergences(&self, side: Side, at: At<'_>) -> Vec<f64> {
+        let mut errors = self.own.divergences(side, at);
+        if side == Side::H {
+            self.processes.sum(&mut errors);
+        }
+        errors
+    }
+
+    fn outer_errors(&self, at: At<'_>) -> Vec<f64> {
+        self.own.outer_errors(at)
+    }
+
+    fn outer_cotangent(&self, at: At<'_>, of: &[f64], needs: Needs) -> Bars {
+        let bars = self.own.outer_cotangent(at, of, needs);
+        self.add_up_bars(bars, Side::W)
+    }
+}
