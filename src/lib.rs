@@ -44,6 +44,7 @@ pub mod numerics;
 pub mod penalty;
 pub mod plot;
 pub mod practical;
+mod primitive;
 pub mod problem;
 pub mod processes;
 pub mod ranks;

@@ -56,9 +56,18 @@ impl Data {
     /// Tensors as large as X.
     ///
     /// # Errors
-    /// [`Error::SparseUnsupported`] for a sparse X that is too large to be made dense.
+    /// [`Error::SparseUnsupported`] for a sparse X that is too large to be made dense;
+    /// [`Error::NotSplit`] where other processes have other rows.
     pub(crate) fn tensors(problem: &Problem) -> Result<Self> {
         let [n, m] = problem.shape();
+        if problem.share().is_split() {
+            return Err(Error::NotSplit {
+                what: "tensors as large as X".into(),
+                processes: problem.processes().size(),
+                reason: "only the fused engine adds up over processes; --engine autodiff and \
+                         divergences without functions of plain numbers run in one process",
+            });
+        }
         if problem.is_sparse() && n as f64 * m as f64 > LARGEST_DENSE {
             return Err(Error::SparseUnsupported {
                 reason: format!(

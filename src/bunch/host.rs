@@ -245,15 +245,14 @@ impl<'a> HostBunch<'a> {
 
     /// D.
     pub(crate) fn divergence(&self, pair: &HostPair) -> f64 {
-        self.term
-            .divergences(Side::W, pair.at(Side::W))
-            .iter()
-            .sum()
+        let rows = self.term.divergences(Side::W, pair.at(Side::W));
+        self.bunch.processes.total(rows.iter().sum())
     }
 
     /// E.
     pub(crate) fn outer_error(&self, pair: &HostPair) -> f64 {
-        self.term.outer_errors(pair.at(Side::W)).iter().sum()
+        let rows = self.term.outer_errors(pair.at(Side::W));
+        self.bunch.processes.total(rows.iter().sum())
     }
 
     /// The state after T steps, and dE/dλ of each tuned penalty in the shape of its weight.
@@ -304,6 +303,13 @@ impl<'a> HostBunch<'a> {
                 }
             }
             alpha[own] = factor;
+        }
+        // Weights that rows of all processes share.
+        let (on_w, _) = self.bunch.tuned();
+        for (gradient, [rows, _]) in gradients[..on_w].iter_mut().zip(shapes) {
+            if *rows == 1 {
+                self.bunch.processes.sum(gradient);
+            }
         }
         (end, gradients)
     }

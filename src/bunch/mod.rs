@@ -50,7 +50,7 @@ mod scale;
 use std::ops::Range;
 use std::sync::Arc;
 
-use burn::tensor::Tensor;
+use burn::tensor::{Tensor, TensorData};
 
 pub(crate) use self::data::{Data, Passed};
 use self::host::Spare;
@@ -65,6 +65,7 @@ use crate::lambda::check_weights_by_component;
 use crate::numerics::{Precision, to_host};
 use crate::penalty::{Penalty, PenaltyTerm};
 use crate::problem::{Problem, ToMatrix};
+use crate::processes::Processes;
 use crate::update::Rule;
 
 /// Which factors a bunch updates.
@@ -184,6 +185,8 @@ pub struct Bunch {
     /// T.
     pub length: usize,
     pub(crate) precision: Precision,
+    /// Those that have the other rows.
+    pub(crate) processes: Processes,
     spare: Arc<Spare>,
 }
 
@@ -288,6 +291,7 @@ impl Bunch {
             of_h,
             data,
             precision: problem.precision(),
+            processes: problem.processes().clone(),
             spare: Arc::default(),
             criterion,
             span,
@@ -366,16 +370,30 @@ impl Bunch {
             .outer_errors(&self.of_w, self.criterion.as_ref(), pair)
     }
 
-    /// E.
+    /// E, over the rows of all processes.
     pub fn outer_error(&self, pair: &Pair) -> f64 {
-        to_host(&self.outer_errors(pair)).iter().sum()
+        let own = to_host(&self.outer_errors(pair)).iter().sum();
+        self.processes.total(own)
+    }
+
+    /// A sum over the rows of all processes, from the sum over those of this one, where it
+    /// belongs to W and not to each row.
+    pub(crate) fn over_processes(&self, side: Side, sum: Tensor<2>) -> Tensor<2> {
+        let [rows, columns] = sum.dims();
+        if self.processes.is_alone() || side == Side::H || rows > 1 {
+            return sum;
+        }
+        let mut values = to_host(&sum);
+        self.processes.sum(&mut values);
+        let data = TensorData::new(values, [rows, columns]);
+        Tensor::from_data(data, (&sum.device(), sum.dtype()))
     }
 
     /// `Σ λ r` over all penalties of both factors.
     pub fn penalty(&self, pair: &Pair, lambda: &[Tensor<2>]) -> f64 {
         let bound = self.bind(lambda);
         let of = |rule: &Rule, factor| to_host(&rule.penalty(factor)).iter().sum::<f64>();
-        of(&bound.of_w, &pair.w) + of(&bound.of_h, &pair.h)
+        self.processes.total(of(&bound.of_w, &pair.w)) + of(&bound.of_h, &pair.h)
     }
 
     /// dE/dλ of every tuned penalty through the bunch, by the given mode with its default
@@ -393,7 +411,29 @@ impl Bunch {
         mode: Mode,
     ) -> Result<Hypergradient> {
         self.check(pair, lambda)?;
+        self.check_processes(lambda, mode)?;
         mode.method().compute(self, pair, lambda)
+    }
+
+    /// Refuses modes that would need the rows of other processes.
+    fn check_processes(&self, lambda: &[Tensor<2>], mode: Mode) -> Result<()> {
+        if self.processes.is_alone() {
+            return Ok(());
+        }
+        let (on_w, _) = self.tuned();
+        let by_row = lambda[..on_w].iter().any(|weight| weight.dims()[0] > 1);
+        let reason = match mode {
+            Mode::Reverse | Mode::Adjoint => return Ok(()),
+            Mode::Forward if self.independent_rows().is_some() || !by_row => return Ok(()),
+            Mode::Forward => "a tangent for each row would pass through all processes",
+            Mode::Implicit => "processes would reach their fixed points after different updates",
+            Mode::FiniteDifferences => "it moves one weight at a time",
+        };
+        Err(Error::NotSplit {
+            what: format!("{mode} mode"),
+            processes: self.processes.size(),
+            reason,
+        })
     }
 
     pub(crate) fn check(&self, pair: &Pair, lambda: &[Tensor<2>]) -> Result<()> {

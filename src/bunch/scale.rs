@@ -71,7 +71,10 @@ impl Bunch {
             } else {
                 *shape
             };
-            let sum = |matrix: Tensor<2>| summed_to(matrix.expand(factor.dims()), over);
+            let sum = |matrix: Tensor<2>| {
+                let sum = summed_to(matrix.expand(factor.dims()), over);
+                self.over_processes(side, sum)
+            };
             let (fit, pull) = (sum(fit.clone()), sum(pull));
             let none = pull.clone().lower_equal_elem(floor);
             let scale = (fit / pull.mask_fill(none.clone(), 1.0)).mask_fill(none, 1.0);

@@ -85,6 +85,10 @@ impl Differentiate for Adjoint {
             };
             collect(rule, bars.weights, slots);
         }
+        let gradients = gradients.into_iter().enumerate();
+        let gradients = gradients
+            .map(|(index, own)| bunch.over_processes(bunch.side_of(index), own))
+            .collect();
         Ok(bunch.outcome(here, gradients))
     }
 }

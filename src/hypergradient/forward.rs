@@ -141,7 +141,8 @@ impl Differentiate for Forward {
                 let (_, moved) = self.tangent(bunch, pair, lambda, &directions)?;
                 let change = |of: Side| {
                     let product = slope.seen_from(of).0.clone() * moved.seen_from(of).0.clone();
-                    summed_to(product, if of == side { needed.told } else { [1, 1] })
+                    let told = if of == side { needed.told } else { [1, 1] };
+                    bunch.over_processes(of, summed_to(product, told))
                 };
                 told.push(if bunch.span == Span::Both {
                     change(side) + change(side.other())

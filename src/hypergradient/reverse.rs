@@ -108,13 +108,15 @@ fn on_one_tape(bunch: &Bunch, pair: &Pair, lambda: &[Tensor<2>]) -> Hypergradien
         .collect();
     let end = taped.run(&pair.map(|factor| factor.clone().autodiff()), &leaves);
     let errors = taped.outer_errors(&end);
-    let outer_error = to_host(&errors).iter().sum();
+    let outer_error = bunch.processes.total(to_host(&errors).iter().sum());
     let total = errors.sum();
     // Where nothing is tuned, nothing is on the tape.
     let backward = total.is_tracked().then(|| total.backward());
-    let gradients = leaves.iter().zip(lambda).map(|(leaf, weight)| {
+    let gradients = leaves.iter().zip(lambda).enumerate();
+    let gradients = gradients.map(|(index, (leaf, weight))| {
         let gradient = backward.as_ref().and_then(|all| leaf.grad(all));
-        gradient.map_or_else(|| weight.zeros_like(), Tensor::without_autodiff)
+        let own = gradient.map_or_else(|| weight.zeros_like(), Tensor::without_autodiff);
+        bunch.over_processes(bunch.side_of(index), own)
     });
     Hypergradient {
         gradients: gradients.collect(),

@@ -44,6 +44,7 @@
 //! # Ok::<(), altbi::Error>(())
 //! ```
 
+mod across;
 mod edges;
 mod graph;
 mod group;
@@ -74,6 +75,7 @@ pub use squared_l2::SquaredL2;
 pub use term::{PenaltyTerm, Weight};
 
 use crate::error::{Error, Result};
+use crate::processes::Processes;
 use crate::split::{MajoriserPowers, Split};
 
 /// A penalty r of the rows of a factor, to be weighted by λ.
@@ -136,6 +138,13 @@ pub trait Penalty: Debug + Send + Sync {
     /// A penalty that ties rows together answers with its weighted forms here;
     /// then rows are not independent, and no mode may treat them as if they were.
     fn coupling(&self) -> Option<&dyn Coupling> {
+        None
+    }
+
+    /// The same penalty where other processes have the rows next to these. Only a penalty that
+    /// ties rows together is asked; `None`: it needs all rows in one process.
+    fn across(&self, processes: &Processes) -> Option<Arc<dyn Penalty>> {
+        let _ = processes;
         None
     }
 
@@ -231,6 +240,9 @@ impl<P: Penalty + ?Sized> Penalty for Arc<P> {
     }
     fn coupling(&self) -> Option<&dyn Coupling> {
         (**self).coupling()
+    }
+    fn across(&self, processes: &Processes) -> Option<Arc<dyn Penalty>> {
+        (**self).across(processes)
     }
     fn majoriser_powers(&self) -> Option<MajoriserPowers> {
         (**self).majoriser_powers()

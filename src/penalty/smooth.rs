@@ -1,9 +1,13 @@
 //! Smoothness along the rows: neighbouring rows should be alike.
 
+use std::sync::Arc;
+
 use burn::tensor::Tensor;
 
+use super::across::SmoothAcross;
 use super::edges::{Along, Edges, POWERS};
 use super::{Coupling, HostPenalty, Penalty, constant_like};
+use crate::processes::Processes;
 use crate::split::{MajoriserPowers, Split};
 
 /// Squared differences between neighbouring rows, so that each *column* of the
@@ -64,6 +68,10 @@ impl Penalty for Smooth {
 
     fn coupling(&self) -> Option<&dyn Coupling> {
         Some(self)
+    }
+
+    fn across(&self, processes: &Processes) -> Option<Arc<dyn Penalty>> {
+        Some(Arc::new(SmoothAcross::new(processes)))
     }
 
     fn majoriser_powers(&self) -> Option<MajoriserPowers> {

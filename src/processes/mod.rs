@@ -16,6 +16,7 @@
 //! of every call first and ends the job with a message where they differ.
 
 mod alone;
+mod borders;
 mod exact;
 #[cfg(feature = "mpi")]
 mod message_passing;

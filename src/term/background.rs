@@ -165,7 +165,7 @@ fn dot(a: &[f64], b: &[f64]) -> f64 {
 }
 
 /// Adds c A G, for a symmetric r×r matrix G.
-fn add_product(a: &[f64], gram: &[f64], rank: usize, weight: f64, to: &mut [f64]) {
+pub(super) fn add_product(a: &[f64], gram: &[f64], rank: usize, weight: f64, to: &mut [f64]) {
     let rows = to.par_chunks_exact_mut(rank).with_min_len(ROWS / 16);
     rows.zip(a.par_chunks_exact(rank)).for_each(|(to, row)| {
         for (line, value) in gram.chunks_exact(rank).zip(row) {
@@ -192,7 +192,7 @@ fn sums(rows: &[f64], rank: usize) -> Vec<f64> {
 }
 
 /// `Aᵀ B`, r×r, likewise.
-fn gram(a: &[f64], b: &[f64], rank: usize) -> Vec<f64> {
+pub(super) fn gram(a: &[f64], b: &[f64], rank: usize) -> Vec<f64> {
     let pieces = a.par_chunks(ROWS * rank).zip(b.par_chunks(ROWS * rank));
     let pieces = pieces.map(|(a, b)| {
         let mut gram = vec![0.0; rank * rank];

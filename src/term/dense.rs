@@ -13,7 +13,7 @@ use super::lists::{Gaps, Lists};
 use super::pass::{Blocks, Pass, Weighting, What};
 use super::quadratic::Quadratic;
 use super::sparse::Sparse;
-use super::{At, Bars, DataTerm, Moves, Needs, PartsOf, SharedTerm};
+use super::{At, Bars, DataTerm, Denominator, Moves, Needs, PartsOf, SharedTerm};
 use crate::criterion::Entries;
 use crate::divergence::Fused;
 use crate::engine::{
@@ -476,6 +476,14 @@ impl<T: Real> DataTerm for Dense<T> {
     fn shape(&self, side: Side) -> [usize; 2] {
         let side = self.side(side);
         [side.rows, side.columns]
+    }
+
+    fn denominator(&self) -> Denominator {
+        match &self.quadratic {
+            Some(_) => Denominator::Gram,
+            None if self.is_constant() => Denominator::Sums,
+            None => Denominator::Other,
+        }
     }
 
     fn parts(&self, side: Side, at: At<'_>, room: PartsOf) -> PartsOf {

@@ -12,7 +12,7 @@
 //!
 //! and the way back through any update m r for the cotangent of H. An update of W takes none.
 
-use super::background::{gram, multiply};
+use super::background::{add_product, gram};
 use super::{At, Bars, DataTerm, Denominator, Moves, Needs, PartsOf, SharedTerm};
 use crate::factors::Side;
 use crate::processes::Processes;
@@ -51,7 +51,7 @@ impl Distributed {
             }
             Denominator::Gram => {
                 positive.fill(0.0);
-                multiply(at.factor, &rest, rank, 1.0, positive);
+                add_product(at.factor, &rest, rank, 1.0, positive);
             }
             Denominator::Other => positive.copy_from_slice(&rest),
         }

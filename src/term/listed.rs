@@ -20,7 +20,7 @@ use rayon::prelude::*;
 use super::background::Background;
 use super::pass::What;
 use super::strip::{Strips, Taken};
-use super::{At, Bars, Moves, Needs, PartsOf};
+use super::{At, Bars, Denominator, Moves, Needs, PartsOf};
 use crate::divergence::Fused;
 use crate::engine::{Entry, Frobenius, General, ItakuraSaito, KullbackLeibler, PlugIn, lanes_here};
 use crate::factors::Side;
@@ -191,6 +191,15 @@ impl Listed {
     fn positive_differs(&self) -> bool {
         let weighted = self.entries.sides[0].is_weighted();
         self.background.taken == Taken::Nothing || weighted || self.entries.elsewhere != 1.0
+    }
+
+    pub(super) fn denominator(&self) -> Denominator {
+        match self.background.taken {
+            _ if self.positive_differs() => Denominator::Other,
+            Taken::One => Denominator::Sums,
+            Taken::Y => Denominator::Gram,
+            Taken::Nothing => Denominator::Other,
+        }
     }
 
     pub(super) fn parts(&self, side: Side, at: At<'_>, room: PartsOf) -> PartsOf {

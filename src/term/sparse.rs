@@ -13,7 +13,7 @@
 use super::dense::Asked;
 use super::listed::{Entries as ListedEntries, Listed};
 use super::streamed::Streamed;
-use super::{At, Bars, DataTerm, Moves, Needs, PartsOf};
+use super::{At, Bars, DataTerm, Denominator, Moves, Needs, PartsOf};
 use crate::criterion::Entries;
 use crate::divergence::Fused;
 use crate::factors::Side;
@@ -99,6 +99,13 @@ impl DataTerm for Sparse {
         match &self.training {
             Sum::Listed(sum) => sum.parts(side, at, room),
             Sum::Streamed(sum) => sum.parts(side, at, room),
+        }
+    }
+
+    fn denominator(&self) -> Denominator {
+        match &self.training {
+            Sum::Listed(sum) => sum.denominator(),
+            Sum::Streamed(_) => Denominator::Other,
         }
     }
 

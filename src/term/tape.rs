@@ -13,55 +13,19 @@ use burn::backend::autodiff::checkpoint::base::Checkpointer;
 use burn::backend::autodiff::checkpoint::strategy::NoCheckpointing;
 use burn::backend::autodiff::grads::Gradients;
 use burn::backend::autodiff::ops::{Backward, Ops, OpsKind};
-use burn::backend::ops::FloatTensorOps;
-use burn::backend::tensor::FloatTensor;
-use burn::backend::{Autodiff, NdArray, TensorMetadata};
-use burn::tensor::{DType, Tensor, TensorData};
+use burn::backend::{NdArray, TensorMetadata};
+use burn::tensor::{DType, Tensor};
 use burn_ndarray::NdArrayTensor;
 use rayon::prelude::*;
 
 use super::{At, Bars, Moves, Needs, PartsOf, SharedTerm};
 use crate::factors::Side;
 use crate::numerics::{Gamma, Precision, to_host};
+use crate::primitive::{Tape, like, plain, shape_of, taped, view};
 use crate::split::Split;
-
-type Tape = Autodiff<NdArray>;
 
 /// Entries in one task.
 const TASK: usize = 1 << 14;
-
-/// A tensor's numbers, without a copy where it has them as such.
-fn view(tensor: &NdArrayTensor) -> Cow<'_, [f64]> {
-    match tensor {
-        NdArrayTensor::F64(storage) => {
-            let view = storage.view();
-            match view.to_slice() {
-                Some(slice) => Cow::Borrowed(slice),
-                None => Cow::Owned(view.iter().copied().collect()),
-            }
-        }
-        NdArrayTensor::F32(storage) => {
-            Cow::Owned(storage.view().iter().map(|v| f64::from(*v)).collect())
-        }
-        other => panic!("altbi makes no tensors of type {:?}", other.dtype()),
-    }
-}
-
-/// Numbers as a tensor like another.
-fn like(values: Vec<f64>, shape: [usize; 2], other: &NdArrayTensor) -> NdArrayTensor {
-    let data = match other.dtype() {
-        DType::F32 => {
-            let narrow: Vec<f32> = values.into_iter().map(|value| value as f32).collect();
-            TensorData::new(narrow, shape)
-        }
-        _ => TensorData::new(values, shape),
-    };
-    NdArray::float_from_data(data, &other.device())
-}
-
-fn shape_of(tensor: &NdArrayTensor) -> [usize; 2] {
-    tensor.shape().dims()
-}
 
 /// A matrix that broadcasts to n×r.
 struct Broadcast<'a> {
@@ -331,19 +295,6 @@ impl Backward<NdArray, 2> for ErrorsBackward {
             }
         }
     }
-}
-
-const ON_NDARRAY: &str = "a data term is made for the ndarray device only";
-
-fn taped(tensor: &Tensor<2>) -> FloatTensor<Tape> {
-    // A constant beside a tracked tensor becomes a constant on the tape.
-    let tensor = tensor.clone().autodiff();
-    tensor.try_into_primitive::<Tape>().expect(ON_NDARRAY)
-}
-
-fn plain(tensor: &Tensor<2>) -> NdArrayTensor {
-    let tensor = tensor.clone().try_into_primitive::<NdArray>();
-    tensor.expect(ON_NDARRAY)
 }
 
 /// `w ((N + p⁻) / (P + p⁺))^γ`, on the tape where an input is.
