@@ -109,7 +109,7 @@ fn factors(
     let h_tensor = problem.tensor("H", h, [rank, m])?;
     let w = match &given.w {
         Some(w) => w.clone(),
-        None => scaled_to_mean(w, h, problem.mean()),
+        None => scaled_to_mean(w, h, problem),
     };
     Ok(Pair {
         w: problem.tensor("W", &w, [n, rank])?,

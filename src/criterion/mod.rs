@@ -47,14 +47,15 @@ impl Entries {
     /// The sum of their weights in a problem.
     pub fn weight(self, problem: &Problem) -> f64 {
         let [n, m] = problem.shape();
-        match self {
+        let own = match self {
             Self::Training => problem
                 .mask()
                 .map_or((n * m) as f64, |weights| weights.sum()),
             Self::HeldOut => problem
                 .held_out_weights()
                 .map_or(0.0, |weights| weights.sum()),
-        }
+        };
+        problem.processes().total(own)
     }
 }
 

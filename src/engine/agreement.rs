@@ -11,6 +11,7 @@ use crate::factors::Factors;
 use crate::hypergradient::Mode;
 use crate::numerics::{CANCELLATION, Precision};
 use crate::problem::Problem;
+use crate::processes::Processes;
 use crate::sparse::SparseMatrix;
 use crate::update::Rule;
 
@@ -45,6 +46,28 @@ pub struct Agreement {
     pub columns: usize,
     /// Whether these are all.
     pub all: bool,
+}
+
+impl Agreement {
+    /// The same over all processes, each of which compared some of its rows.
+    pub(crate) fn over(found: Option<Self>, processes: &Processes) -> Option<Self> {
+        let own = |number: fn(Self) -> f64| found.map_or(0.0, number);
+        let mut largest = [
+            own(|of| of.difference),
+            own(|of| of.columns as f64),
+            own(|_| 1.0),
+            found.map_or(1.0, |of| f64::from(!of.all)),
+        ];
+        processes.largest(&mut largest);
+        let [difference, columns, compared, part] = largest;
+        let rows = processes.total(own(|of| of.rows as f64)) as usize;
+        (compared > 0.0).then_some(Self {
+            difference,
+            rows,
+            columns: columns as usize,
+            all: part == 0.0,
+        })
+    }
 }
 
 /// Evenly spaced numbers below `of`, at most so many.

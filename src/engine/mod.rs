@@ -39,6 +39,7 @@ mod plug_in;
 mod real;
 mod scratch;
 mod setup;
+mod split_loops;
 mod step;
 mod taped;
 mod term;

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use ndarray::{Array2, Axis};
 
+use super::split_loops::SplitLoops;
 use super::taped::Taped;
 use super::{Engine, FusedEngine, Plan};
 use crate::bunch::{Bunch, Data, Span};
@@ -48,9 +49,10 @@ impl Setup {
     /// # Errors
     /// [`Error::EngineUnsupported`] with what cannot be fused.
     pub(crate) fn fused(&self, problem: &Problem) -> Result<Box<dyn Engine + Send>> {
-        if let Some(engine) = self.loops(problem) {
-            return Ok(engine);
-        }
+        let loops = match self.loops(problem) {
+            Some(engine) if !problem.share().is_split() => return Ok(engine),
+            loops => loops,
+        };
         if self.tuned && self.mode == Mode::FiniteDifferences {
             return Err(Error::EngineUnsupported {
                 reason: format!("hypergradients by {}", self.mode),
@@ -61,7 +63,11 @@ impl Setup {
             self.of_w.divergence.as_ref(),
             self.criterion.as_ref(),
         )?;
-        Ok(Box::new(self.taped(problem, data)?))
+        let taped = self.taped(problem, data)?;
+        Ok(match loops {
+            Some(loops) => Box::new(SplitLoops { loops, of_h: taped }),
+            None => Box::new(taped),
+        })
     }
 
     /// The reference: tensors as large as X, any divergence, any device.
@@ -92,7 +98,7 @@ impl Setup {
         };
         // One plain update at a time is as fast on the data term, but for small problems; and
         // weights would take two more arrays as large as X here.
-        let [n, m] = problem.shape();
+        let [n, m] = problem.whole_shape();
         let plain = !self.tuned && self.length == 1;
         let by_term = problem.mask().is_some() || n * m * self.rank >= LARGE;
         let known = self.span == Span::One(Side::W)

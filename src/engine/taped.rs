@@ -68,7 +68,7 @@ impl Taped {
     fn errors_at(&self, pair: &Pair) -> (Errors, Vec<f64>) {
         let bunch = &self.bunch;
         let divergences = to_host(&bunch.data.divergences(&bunch.of_w, Side::W, pair));
-        let divergence = divergences.iter().sum();
+        let divergence = bunch.processes.total(divergences.iter().sum());
         let outer_error = if bunch.criterion.is_training_divergence() {
             divergence
         } else {

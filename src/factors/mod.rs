@@ -123,8 +123,18 @@ impl Factors {
         // Both are made even if one is given: H does not depend on W's origin.
         let (w, h) = match initial {
             Initial::Random | Initial::Uniform => {
+                let share = problem.share();
+                skip_to(&mut generator, share.rows().start * rank);
                 let w = uniform(&mut generator, n, rank);
+                skip_to(&mut generator, share.all() * rank);
                 (w, uniform(&mut generator, rank, m))
+            }
+            Initial::Nndsvd | Initial::Nndsvda if problem.share().is_split() => {
+                return Err(Error::NotSplit {
+                    what: format!("the start {initial}"),
+                    processes: problem.processes().size(),
+                    reason: "its singular vectors are those of all rows; take a random start",
+                });
             }
             Initial::Nndsvd => nndsvd(problem, rank, &mut generator, Zeros::Kept)?,
             Initial::Nndsvda => nndsvd(problem, rank, &mut generator, Zeros::Filled)?,
@@ -132,7 +142,7 @@ impl Factors {
         let h = given.h.as_ref().unwrap_or(&h);
         let w = match (&given.w, initial) {
             (Some(w), _) => w.clone(),
-            (None, Initial::Random) => scaled_to_mean(w, h, problem.mean()),
+            (None, Initial::Random) => scaled_to_mean(w, h, problem),
             (None, Initial::Uniform | Initial::Nndsvd | Initial::Nndsvda) => w,
         };
         Ok(Self {
@@ -144,7 +154,7 @@ impl Factors {
 
 /// Refuses a rank outside 1 … min(n, m), and a matrix without structure.
 pub(crate) fn check_rank(problem: &Problem, rank: usize) -> Result<()> {
-    let [rows, columns] = problem.shape();
+    let [rows, columns] = problem.whole_shape();
     if rows * columns == 1 {
         return Err(Error::TooSmall);
     }
@@ -158,14 +168,20 @@ pub(crate) fn check_rank(problem: &Problem, rank: usize) -> Result<()> {
     Ok(())
 }
 
-/// W times the number that gives W H this mean.
-pub(crate) fn scaled_to_mean(w: Array2<f64>, h: &Array2<f64>, mean: f64) -> Array2<f64> {
+/// W times the number that gives W H the mean of X.
+pub(crate) fn scaled_to_mean(w: Array2<f64>, h: &Array2<f64>, problem: &Problem) -> Array2<f64> {
     // The mean of a product needs only the sums of W's columns and H's rows.
     let sum: f64 = (0..w.ncols())
         .map(|k| w.column(k).sum() * h.row(k).sum())
         .sum();
-    let entries = (w.nrows() * h.ncols()) as f64;
-    w * (mean * entries / sum)
+    let sum = problem.processes().total(sum);
+    let [rows, columns] = problem.whole_shape();
+    w * (problem.mean() * (rows * columns) as f64 / sum)
+}
+
+/// Goes to where so many uniform numbers have been drawn. Each takes two words.
+fn skip_to(generator: &mut ChaCha8Rng, drawn: usize) {
+    generator.set_word_pos(2 * drawn as u128);
 }
 
 /// A matrix of uniform numbers on the open interval (0, 1).

@@ -20,6 +20,13 @@ pub struct WeightGroup {
     pub shape: [usize; 2],
 }
 
+impl WeightGroup {
+    /// Whether the weights go with the rows of W, and are split with them over processes.
+    pub(crate) fn is_by_row_of_w(&self) -> bool {
+        self.side == Side::W && matches!(self.scope, Scope::Row | Scope::Entry)
+    }
+}
+
 /// Where each penalty's weights lie in the one column that steps, checkpoints and
 /// observers see: W's penalties first, then H's, each row by row.
 #[derive(Debug, Clone, PartialEq, Default)]

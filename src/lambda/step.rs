@@ -60,6 +60,12 @@ pub trait StepRule: Debug + Send + Sync {
         0
     }
 
+    /// Whether each weight steps by itself, whatever the others do. Otherwise several processes
+    /// send each other all weights before a step.
+    fn is_entrywise(&self) -> bool {
+        false
+    }
+
     /// Whether it steps along log λ, as weights that are held together
     /// ([`Scope::Hierarchical`](super::Scope::Hierarchical)) need it.
     fn is_along_logarithm(&self) -> bool {
@@ -162,6 +168,10 @@ impl StepRule for LambdaStep {
             Self::Adam(_) => 2,
             _ => 0,
         }
+    }
+
+    fn is_entrywise(&self) -> bool {
+        !matches!(self, Self::Normalized(_))
     }
 
     fn is_along_logarithm(&self) -> bool {

@@ -31,12 +31,16 @@ pub fn relative_error(problem: &Problem, rule: &Rule, divergence: f64) -> f64 {
     // (All zeros of a sparse matrix are one more value.)
     let zero = problem.x().as_sparse().filter(|_| elsewhere(problem) > 0.0);
     let zero = zero.filter(|x| x.unstored() > 0.0).map(|_| 0.0);
-    let mut values = seen.map(|(.., x)| x).chain(zero);
-    let first = values.next();
-    if values.all(|x| Some(x) == first) {
+    // The largest, and the smallest with its sign turned.
+    let mut ends = [f64::NEG_INFINITY; 2];
+    for x in seen.map(|(.., x)| x).chain(zero) {
+        ends = [ends[0].max(x), ends[1].max(-x)];
+    }
+    problem.processes().largest(&mut ends);
+    if ends[0] == -ends[1] {
         f64::NAN
     } else {
-        divergence / of_mean
+        divergence / problem.processes().total(of_mean)
     }
 }
 
@@ -103,7 +107,9 @@ pub fn paper_relative_error(problem: &Problem, factors: &Factors) -> f64 {
     let entries = problem.x().entries().filter(|(.., x)| *x > 0.0);
     let weight = |index| problem.mask().map_or(1.0, |mask| mask[index]);
     let entropy = entries.map(|(row, column, x)| weight((row, column)) * x * x.ln());
-    divergence / entropy.sum::<f64>()
+    let mut totals = [divergence, entropy.sum()];
+    problem.processes().sum(&mut totals);
+    totals[0] / totals[1]
 }
 
 /// D₁(X, WH): the sum of WH over all entries, and what those that are stored or listed add.

@@ -2,6 +2,8 @@
 
 use ndarray::{Array2, ArrayView1};
 
+use crate::processes::Processes;
+
 /// Entries below this share of their signal's maximum count as zero.
 const THRESHOLD: f64 = 1e-3;
 
@@ -11,7 +13,19 @@ const THRESHOLD: f64 = 1e-3;
 /// # Shapes
 /// `w` n×r.
 pub fn sparsity_w(w: &Array2<f64>) -> f64 {
-    sparsity(w.columns().into_iter(), w.len())
+    sparsity_w_over(w, &Processes::default())
+}
+
+/// The same where processes share the rows of W.
+pub(crate) fn sparsity_w_over(w: &Array2<f64>, processes: &Processes) -> f64 {
+    let largest = |column: ArrayView1<f64>| column.iter().copied().fold(0.0, f64::max);
+    let mut scales: Vec<f64> = w.columns().into_iter().map(largest).collect();
+    processes.largest(&mut scales);
+    let columns = w.columns().into_iter().zip(scales);
+    let above: usize = columns.map(|(column, scale)| above(column, scale)).sum();
+    let mut counts = [above as f64, w.len() as f64];
+    processes.sum(&mut counts);
+    100.0 * (1.0 - counts[0] / counts[1])
 }
 
 /// The same for H, each row scaled to maximum 1.
@@ -19,18 +33,13 @@ pub fn sparsity_w(w: &Array2<f64>) -> f64 {
 /// # Shapes
 /// `h` r×m.
 pub fn sparsity_h(h: &Array2<f64>) -> f64 {
-    sparsity(h.rows().into_iter(), h.len())
+    sparsity_w_over(&h.t().to_owned(), &Processes::default())
 }
 
-fn sparsity<'a>(signals: impl Iterator<Item = ArrayView1<'a, f64>>, entries: usize) -> f64 {
-    let above: usize = signals
-        .map(|signal| {
-            let largest = signal.iter().copied().fold(0.0, f64::max);
-            let above = signal.iter().filter(|entry| **entry > THRESHOLD * largest);
-            above.count()
-        })
-        .sum();
-    100.0 * (1.0 - above as f64 / entries as f64)
+/// Entries of a signal above the threshold, relative to its maximum.
+fn above(signal: ArrayView1<'_, f64>, largest: f64) -> usize {
+    let above = signal.iter().filter(|entry| **entry > THRESHOLD * largest);
+    above.count()
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ use crate::divergence::Divergence;
 use crate::factors::Factors;
 use crate::numerics::to_host;
 use crate::problem::Problem;
+use crate::processes::Processes;
 
 /// Standard errors by which a candidate must beat plain updates. Candidates are measured by
 /// what λ was tuned on, so that they look better than they are.
@@ -36,18 +37,24 @@ pub(crate) fn row_errors(
 }
 
 /// Whether the second is lower than the first by more than so many standard errors of their
-/// difference, by the differences of the rows.
-pub(crate) fn is_lower(first: &[f64], second: &[f64], margin: f64) -> bool {
-    let count = first.len() as f64;
+/// difference, by the differences of the rows of all processes.
+pub(crate) fn is_lower(
+    first: &[f64],
+    second: &[f64],
+    margin: f64,
+    processes: &Processes,
+) -> bool {
     let gains = || {
         first
             .iter()
             .zip(second)
             .map(|(first, second)| first - second)
     };
-    let gain: f64 = gains().sum();
+    let mut totals = [first.len() as f64, gains().sum()];
+    processes.sum(&mut totals);
+    let [count, gain] = totals;
     let mean = gain / count;
-    let squares: f64 = gains().map(|of_row| (of_row - mean).powi(2)).sum();
+    let squares = processes.total(gains().map(|of_row| (of_row - mean).powi(2)).sum());
     let error = (squares * count / (count - 1.0).max(1.0)).sqrt();
     gain > margin * error
 }
@@ -58,11 +65,12 @@ mod tests {
 
     #[test]
     fn a_gain_counts_where_the_rows_agree_on_it() {
+        let alone = Processes::default();
         let first = [10.0, 10.0, 10.0, 10.0];
         // 4 in all, every row alike; 4 in all, by one row against the others.
-        assert!(is_lower(&first, &[9.0, 9.0, 9.1, 8.9], 1.0));
-        assert!(!is_lower(&first, &[2.0, 12.0, 11.0, 11.0], 1.0));
-        assert!(is_lower(&first, &[2.0, 12.0, 11.0, 11.0], 0.0));
-        assert!(!is_lower(&first, &first, 0.0));
+        assert!(is_lower(&first, &[9.0, 9.0, 9.1, 8.9], 1.0, &alone));
+        assert!(!is_lower(&first, &[2.0, 12.0, 11.0, 11.0], 1.0, &alone));
+        assert!(is_lower(&first, &[2.0, 12.0, 11.0, 11.0], 0.0, &alone));
+        assert!(!is_lower(&first, &first, 0.0, &alone));
     }
 }

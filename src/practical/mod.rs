@@ -279,7 +279,7 @@ impl Practical {
         let mut chosen = 0;
         for (index, candidate) in candidates.iter().enumerate() {
             let lower = candidate.outer_error < candidates[chosen].outer_error;
-            if lower && is_lower(&errors[0], &errors[index], MARGIN) {
+            if lower && is_lower(&errors[0], &errors[index], MARGIN, split.processes()) {
                 chosen = index;
             }
         }

@@ -33,11 +33,7 @@ impl Problem {
         let [stored, unstored] = totals;
         let draws = DRAWS * stored as usize;
         if elsewhere == 0.0 || unstored <= draws as f64 {
-            let none = || Weights::Listed {
-                at: SparseMatrix::from_rows(m, (0..rows_here).map(|_| Vec::new())),
-                elsewhere: 1.0,
-            };
-            return self.mask().cloned().unwrap_or_else(none);
+            return self.mask().cloned().unwrap_or_else(|| Weights::ones(self.x()));
         }
         let mut generator = ChaCha8Rng::seed_from_u64(seed);
         generator.set_stream(STREAM);

@@ -117,6 +117,9 @@ impl Problem {
         share: Share,
     ) -> Result<Self> {
         assert_eq!(x.dim().0, share.rows().len(), "the rows of the share");
+        // Where one process has weights, all have.
+        let is_masked = share.processes().any(mask.is_some());
+        let mask = mask.or_else(|| is_masked.then(|| Weights::ones(&x)));
         match x {
             Matrix::Sparse(x) => Self::sparse_of_share(x, zeros, mask, precision, share),
             dense => {

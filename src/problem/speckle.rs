@@ -137,7 +137,7 @@ impl Problem {
         if count < 1.0 {
             return f64::NEG_INFINITY;
         }
-        self.processes().in_place(lots, count as usize - 1)
+        self.processes().in_places(lots, [count as usize - 1])[0]
     }
 
     /// Gives an entry back to each column that would have none left, or no positive one: that

@@ -68,7 +68,7 @@ impl Problem {
             Err(Error::NotCounts { row, column, value })
         });
         agreed(self.share(), of_counts)?;
-        let ([n, m], first_row) = (self.shape(), self.share().rows().start);
+        let (n, first_row) = (self.shape()[0], self.share().rows().start);
         let rows = (0..n).into_par_iter().map(|row| {
             // Of the row alone, so that it does not matter who draws it.
             let mut generator = ChaCha8Rng::seed_from_u64(seed);
@@ -97,7 +97,7 @@ impl Problem {
             Matrix::Sparse(unseen) => Matrix::Sparse(unseen.filter(|_, _, count| count > 0.0)),
             dense => dense,
         };
-        let all = || Arc::new(Weights::Binary(ndarray::Array2::from_elem((n, m), true)));
+        let all = || Arc::new(Weights::ones(self.x()));
         let weights = match self.x() {
             Matrix::Dense(_) => self.mask.clone().unwrap_or_else(all),
             Matrix::Sparse(x) => Arc::new(self.with_drawn_zeros(x, seed)),

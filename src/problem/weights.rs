@@ -74,6 +74,20 @@ impl ToMatrix for Weights {
 }
 
 impl Weights {
+    /// A weight of 1 for each entry of a matrix.
+    pub(super) fn ones(matrix: &Matrix) -> Self {
+        match matrix {
+            Matrix::Dense(matrix) => Self::Binary(Array2::from_elem(matrix.dim(), true)),
+            Matrix::Sparse(matrix) => {
+                let [rows, columns] = matrix.shape();
+                Self::Listed {
+                    at: SparseMatrix::from_rows(columns, (0..rows).map(|_| Vec::new())),
+                    elsewhere: 1.0,
+                }
+            }
+        }
+    }
+
     /// (n, m).
     pub fn dim(&self) -> (usize, usize) {
         match self {

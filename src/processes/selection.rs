@@ -1,9 +1,9 @@
-//! The number in some place of the order, over the numbers of all processes.
+//! Numbers in some places of the order, over the numbers of all processes.
 
 use super::Processes;
 
 /// Bits that are settled in one round.
-const BITS: u32 = 8;
+const BITS: u32 = 4;
 
 /// A number as bits whose order is that of the numbers.
 fn ordered(number: f64) -> u64 {
@@ -17,45 +17,58 @@ fn number(ordered: u64) -> f64 {
 }
 
 impl Processes {
-    /// The number that has `place` smaller ones before it when all processes' numbers are
-    /// sorted. Exact, and in eight rounds of 256 counts, however many there are.
+    /// The numbers that have so many smaller ones before them when all processes' numbers are
+    /// sorted. Exact, and in sixteen rounds of sixteen counts each, however many there are.
     ///
     /// # Panics
     /// If there are not so many.
-    pub fn in_place(&self, part: &[f64], place: usize) -> f64 {
-        let (mut settled, mut left) = (0u64, place as f64);
+    pub(crate) fn in_places<const N: usize>(&self, part: &[f64], places: [usize; N]) -> [f64; N] {
+        let (mut settled, mut left) = ([0u64; N], places.map(|place| place as f64));
         for round in 1..=u64::BITS / BITS {
             let shift = u64::BITS - round * BITS;
-            let mut counts = [0.0; 1 << BITS];
+            let mut counts = [[0.0; 1 << BITS]; N];
             for value in part {
                 let bits = ordered(*value);
-                // Those that begin like the number that is sought.
-                if round == 1 || bits >> (shift + BITS) == settled {
-                    counts[(bits >> shift) as usize & ((1 << BITS) - 1)] += 1.0;
+                let digit = (bits >> shift) as usize & ((1 << BITS) - 1);
+                for (counts, settled) in counts.iter_mut().zip(settled) {
+                    // Those that begin like the number that is sought.
+                    if round == 1 || bits >> (shift + BITS) == settled {
+                        counts[digit] += 1.0;
+                    }
                 }
             }
-            self.sum(&mut counts);
-            let digit = counts.iter().position(|count| {
-                let found = left < *count;
-                if !found {
-                    left -= count;
-                }
-                found
-            });
-            let digit = digit.expect("there are more numbers than the place asked for");
-            settled = settled << BITS | digit as u64;
+            self.sum(counts.as_flattened_mut());
+            for ((counts, settled), left) in counts.iter().zip(&mut settled).zip(&mut left) {
+                let digit = counts.iter().position(|count| {
+                    let found = *left < *count;
+                    if !found {
+                        *left -= count;
+                    }
+                    found
+                });
+                let digit = digit.expect("there are more numbers than the place asked for");
+                *settled = *settled << BITS | digit as u64;
+            }
         }
-        number(settled)
+        settled.map(number)
     }
 
-    /// The median of all processes' numbers, `count` in all.
-    pub(crate) fn median(&self, part: &[f64], count: usize) -> f64 {
-        let upper = self.in_place(part, count / 2);
-        if count.is_multiple_of(2) {
-            (self.in_place(part, count / 2 - 1) + upper) / 2.0
-        } else {
-            upper
+    /// The smallest, the median and the largest of all processes' numbers, `count` in all.
+    pub(crate) fn spread(&self, part: &[f64], count: usize) -> [f64; 3] {
+        let mut ends = [f64::NEG_INFINITY; 2];
+        for number in part {
+            ends = [ends[0].max(*number), ends[1].max(-number)];
         }
+        self.largest(&mut ends);
+        let [most, least] = [ends[0], -ends[1]];
+        if most == least {
+            return [least; 3];
+        }
+        // One number twice, where there is one in the middle.
+        let [lower, upper] = self.in_places(part, [(count - 1) / 2, count / 2]);
+        // Halved first: the sum of two large numbers may overflow.
+        let median = if lower == upper { lower } else { lower / 2.0 + upper / 2.0 };
+        [least, median, most]
     }
 }
 
@@ -72,12 +85,13 @@ mod tests {
             let found = Threads::run(size, |processes| {
                 let rank = processes.rank();
                 let part = &all[rank * 10 / size..(rank + 1) * 10 / size];
-                let places = (0..10).map(|place| processes.in_place(part, place));
-                (places.collect::<Vec<f64>>(), processes.median(part, 10))
+                let places = (0..10).map(|place| processes.in_places(part, [place])[0]);
+                (places.collect::<Vec<f64>>(), processes.spread(part, 10))
             });
-            for (places, median) in found {
+            for (places, spread) in found {
                 assert_eq!(places, sorted);
-                assert_eq!(median, (sorted[4] + sorted[5]) / 2.0);
+                let median = (sorted[4] + sorted[5]) / 2.0;
+                assert_eq!(spread, [sorted[0], median, sorted[9]]);
             }
         }
     }

@@ -14,7 +14,7 @@ use crate::divergence::Divergence;
 use crate::engine::{Engine, EngineUsed};
 use crate::error::{CheckpointFault, Error, Result};
 use crate::factors::{Factors, GivenFactors, Side};
-use crate::lambda::StepRule;
+use crate::lambda::{LambdaShare, StepRule};
 use crate::penalty::{Penalty, PenaltyTerm};
 use crate::problem::{Problem, ToMatrix};
 
@@ -62,6 +62,8 @@ pub struct State {
     pub best: Option<Arc<Best>>,
     /// What the λ step remembers ([`StepRule`]).
     pub memory: Array2<f64>,
+    /// Which of the rows and weights these are, where processes share them.
+    pub(super) share: Option<Arc<LambdaShare>>,
 }
 
 /// An iterate to come back to.
@@ -81,6 +83,71 @@ pub struct Best {
 }
 
 impl State {
+    /// The state with the rows and weights of all processes, on process 0: all call this
+    /// together. With one process it is a copy.
+    pub fn gathered(&self) -> Option<Self> {
+        let Some(share) = &self.share else {
+            return Some(self.clone());
+        };
+        let rows = share.rows();
+        let best = self.best.as_ref().map(|best| {
+            let w = rows.gather(&best.factors.w);
+            let [lambda, acted] = [&best.lambda, &best.acted].map(|of| share.gather(of));
+            Some(Arc::new(Best {
+                factors: Factors {
+                    w: w?,
+                    h: best.factors.h.clone(),
+                },
+                lambda: lambda?,
+                acted: acted?,
+                record: best.record.clone(),
+            }))
+        });
+        let w = rows.gather(&self.factors.w);
+        let [lambda, memory] = [&self.lambda, &self.memory].map(|of| share.gather(of));
+        Some(Self {
+            factors: Factors {
+                w: w?,
+                h: self.factors.h.clone(),
+            },
+            lambda: lambda?,
+            memory: memory?,
+            best: match best {
+                Some(best) => Some(best?),
+                None => None,
+            },
+            share: None,
+            record: self.record.clone(),
+            ..*self
+        })
+    }
+
+    /// The rows and weights of one process, from the state of all.
+    pub(super) fn cut(self, share: &Arc<LambdaShare>) -> Self {
+        if !share.rows().is_split() {
+            return self;
+        }
+        let factors = |of: &Factors| Factors {
+            w: share.rows().cut(&of.w),
+            h: of.h.clone(),
+        };
+        Self {
+            factors: factors(&self.factors),
+            lambda: share.cut(&self.lambda),
+            memory: share.cut(&self.memory),
+            best: self.best.map(|best| {
+                Arc::new(Best {
+                    factors: factors(&best.factors),
+                    lambda: share.cut(&best.lambda),
+                    acted: share.cut(&best.acted),
+                    record: best.record.clone(),
+                })
+            }),
+            share: Some(share.clone()),
+            ..self
+        }
+    }
+
     /// Refuses errors that are not finite; D only where it is `measured`.
     pub(super) fn check_errors(&self, measured: bool) -> Result<()> {
         for (quantity, error, counts) in [
@@ -286,7 +353,7 @@ impl Solver {
                 history: vec![state.record.clone()],
                 state,
             };
-            if solver.notify(&story.state) == Signal::Stop {
+            if solver.notify(problem, &story.state) == Signal::Stop {
                 return solver.outcome(problem, story, StopReason::Interrupted, None, used);
             }
             solver.go_on(problem, story, engine, used)
@@ -301,12 +368,14 @@ impl Solver {
     /// [`CheckpointFault::OtherSettings`] for one without the memory of the λ step.
     pub fn resume(&mut self, problem: &Problem, checkpoint: &Checkpoint) -> Result<Outcome> {
         self.check(problem)?;
-        let story = checkpoint.restore(problem)?;
+        let mut story = checkpoint.restore(problem)?;
+        let share = self.lambda_share(problem);
+        let whole = share.whole_layout();
         // A step that remembers cannot go on without its memory.
-        if self.memory(problem).dim() != story.state.memory.dim() {
+        if self.memory_of(&whole).dim() != story.state.memory.dim() {
             return Err(CheckpointFault::OtherSettings.into());
         }
-        let weights = self.layout(problem).len();
+        let weights = whole.len();
         if story.state.lambda.dim() != (weights, 1) {
             return Err(Error::Shape {
                 what: "λ",
@@ -314,6 +383,8 @@ impl Solver {
                 found: story.state.lambda.dim().into(),
             });
         }
+        story.state = story.state.cut(&share);
+        story.lambda_at_start = share.cut(&story.lambda_at_start);
         self.on_threads(problem, |solver| {
             let (engine, used) = solver.engine(problem)?;
             let used = solver.compared(problem, used, &story.state)?;
@@ -356,7 +427,7 @@ impl Solver {
         engine: Box<dyn Engine + Send>,
         used: EngineUsed,
     ) -> Result<Outcome> {
-        let mut workspace = Workspace::new(engine, &self.layout(problem), &story.state);
+        let mut workspace = Workspace::new(engine, self.lambda_share(problem), &story.state);
         // Room for the history of most runs: iterations then allocate nothing.
         story
             .history
@@ -384,19 +455,22 @@ impl Solver {
             }
             story.state.record.seconds = seconds_before + clock.elapsed().as_secs_f64();
             story.history.push(story.state.record.clone());
-            interrupted = self.notify(&story.state) == Signal::Stop;
+            interrupted = self.notify(problem, &story.state) == Signal::Stop;
         };
         self.outcome(problem, story, reason, breakdown, used)
     }
 
-    fn notify(&mut self, state: &State) -> Signal {
-        let mut signal = Signal::Continue;
+    /// Shows a state to all observers. Where one of them wants to stop, on any process, all
+    /// processes stop.
+    fn notify(&mut self, problem: &Problem, state: &State) -> Signal {
+        let mut stop = false;
         for observer in &mut self.observers {
-            if observer.iterated(&state.record, state) == Signal::Stop {
-                signal = Signal::Stop;
-            }
+            stop |= observer.iterated(&state.record, state) == Signal::Stop;
         }
-        signal
+        match problem.processes().any(stop) {
+            true => Signal::Stop,
+            false => Signal::Continue,
+        }
     }
 
     fn outcome(
@@ -408,8 +482,10 @@ impl Solver {
         used: EngineUsed,
     ) -> Result<Outcome> {
         let rules = self.rules()?;
-        let (config, layout) = (&self.config, self.layout(problem));
+        let (config, share) = (&self.config, self.lambda_share(problem));
+        let layout = self.layout(problem);
         let mut outcome = Outcome::new(problem, rules, config, layout, story, reason, used);
+        outcome.share = share.rows().is_split().then_some(share);
         outcome.breakdown = breakdown.map(Arc::new);
         Ok(outcome)
     }

@@ -13,7 +13,7 @@ use crate::problem::{Problem, ToMatrix};
 
 /// The first bytes of every checkpoint; the digit is the version of the layout.
 const MAGIC: &[u8; 16] = b"altbi checkpoint";
-const VERSION: u32 = 4;
+const VERSION: u32 = 5;
 const DIGEST: usize = 32;
 
 /// Everything that [`Solver::resume`](super::Solver::resume) needs to go on as if
@@ -82,7 +82,7 @@ pub struct Resumed {
 }
 
 impl Checkpoint {
-    /// Takes down a state.
+    /// Takes down a state. Where processes share it, it is the [gathered](State::gathered) one.
     pub fn new(
         data_hash: &str,
         settings_hash: &str,
@@ -116,13 +116,13 @@ impl Checkpoint {
         self.iteration
     }
 
-    /// The state, checked against a problem.
+    /// The state of all rows, checked against a problem.
     ///
     /// # Errors
     /// [`Error::Shape`](crate::Error::Shape) and its kind if it does not belong to
     /// the problem.
     pub fn restore(&self, problem: &Problem) -> Result<Resumed> {
-        let [n, m] = problem.shape();
+        let [n, m] = problem.whole_shape();
         let rank = self.w.shape[1];
         let weights = self.lambda.shape[0];
         let record = self.history.last().cloned();
@@ -150,6 +150,7 @@ impl Checkpoint {
                 divergence_at_start: self.divergence_at_start,
                 best: self.best.as_ref().map(best).transpose()?,
                 memory: self.memory.to_matrix()?,
+                share: None,
             },
             lambda_at_start: self.lambda_at_start.to_matrix()?,
             history: self.history.clone(),

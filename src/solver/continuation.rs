@@ -52,8 +52,10 @@ impl Solver {
                 range: "more than the run has done already (--max-iter counts from its start)",
             });
         }
-        let [n, m] = problem.shape();
-        let (rank, weights) = (self.config.rank, self.layout(problem).len());
+        let [n, m] = problem.whole_shape();
+        let share = self.lambda_share(problem);
+        let whole = share.whole_layout();
+        let (rank, weights) = (self.config.rank, whole.len());
         let Some(mut record) = ended.history.last().cloned() else {
             return Err(Error::EmptyMatrix {
                 what: "the history",
@@ -72,13 +74,15 @@ impl Solver {
             divergence_at_start: record.divergence,
             record,
             best: None,
-            memory: self.memory(problem),
+            memory: self.memory_of(&whole),
+            share: None,
         };
+        state = state.cut(&share);
         let acted = state.lambda.clone();
         state.remember(self.config.select, &acted);
         let story = Resumed {
             state,
-            lambda_at_start: ended.lambda_at_start,
+            lambda_at_start: share.cut(&ended.lambda_at_start),
             history: ended.history,
         };
         self.on_threads(problem, |solver| {

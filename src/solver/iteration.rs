@@ -1,5 +1,7 @@
 //! One iteration, step by step as in the paper.
 
+use std::sync::Arc;
+
 use ndarray::Array2;
 
 use super::history::median;
@@ -9,7 +11,8 @@ use crate::config::{Method, Normalization};
 use crate::engine::{Engine, Errors};
 use crate::error::{Error, Result};
 use crate::factors::Factors;
-use crate::lambda::{Hierarchy, Layout, StepAt, StepContext};
+use crate::lambda::{Hierarchy, LambdaShare, StepAt, StepContext};
+use crate::penalty::PenaltyTerm;
 use crate::problem::Problem;
 use crate::update::Rule;
 
@@ -21,16 +24,22 @@ pub(super) struct Workspace {
     gradient: Array2<f64>,
     /// λ, to be sorted.
     sorted: Vec<f64>,
+    share: Arc<LambdaShare>,
 }
 
 impl Workspace {
-    pub(super) fn new(engine: Box<dyn Engine + Send>, layout: &Layout, state: &State) -> Self {
+    pub(super) fn new(
+        engine: Box<dyn Engine + Send>,
+        share: Arc<LambdaShare>,
+        state: &State,
+    ) -> Self {
         Self {
             engine,
             next: state.clone(),
-            hierarchy: Hierarchy::new(layout),
+            hierarchy: Hierarchy::new(share.layout()),
             gradient: Array2::zeros(state.lambda.raw_dim()),
             sorted: Vec::with_capacity(state.lambda.len()),
+            share,
         }
     }
 }
@@ -45,7 +54,7 @@ impl Solver {
         let (mut engine, _) = self.engine(problem)?;
         let state = self.start(problem, engine.as_mut())?;
         let stepper = Stepper {
-            workspace: Workspace::new(engine, &self.layout(problem), &state),
+            workspace: Workspace::new(engine, self.lambda_share(problem), &state),
             solver: self,
             problem,
         };
@@ -62,7 +71,7 @@ impl Solver {
     /// [`Error::NotFinite`], and what the engine and the hypergradient's mode refuse.
     pub fn step(&self, problem: &Problem, state: &State) -> Result<State> {
         let (engine, _) = self.engine(problem)?;
-        let workspace = Workspace::new(engine, &self.layout(problem), state);
+        let workspace = Workspace::new(engine, self.lambda_share(problem), state);
         let solver = self;
         let mut stepper = Stepper {
             solver,
@@ -86,7 +95,9 @@ impl Solver {
             hierarchy,
             gradient,
             sorted,
+            share,
         } = workspace;
+        let processes = problem.processes();
         next.copy_from(state);
         next.iteration = iteration;
 
@@ -95,7 +106,8 @@ impl Solver {
         engine.update_other(problem, &mut next.factors);
         // 2. The scale of the factors.
         self.normalize(problem, &mut next.factors);
-        finite("W", iteration, &next.factors.w)?;
+        // (H is the same on all processes.)
+        processes.agree(finite("W", iteration, &next.factors.w))?;
         finite("H", iteration, &next.factors.h)?;
 
         // 3. The bunch and 4. its hypergradient.
@@ -103,12 +115,12 @@ impl Solver {
         let slot = tuned.then_some(&mut *gradient);
         let errors = engine.bunch(problem, &mut next.factors, &state.lambda, slot)?;
         next.factors.flush(problem.precision());
-        finite("W", iteration, &next.factors.w)?;
+        processes.agree(finite("W", iteration, &next.factors.w))?;
 
         // 5. The projected λ step.
         let mut norm = 0.0;
         if tuned {
-            finite("hypergradient", iteration, gradient)?;
+            processes.agree(finite("hypergradient", iteration, gradient))?;
             let context = StepContext {
                 at: StepAt {
                     iteration,
@@ -117,15 +129,32 @@ impl Solver {
                 evidence: self.evidence(problem, errors.outer_error),
                 interval: (self.config.lambda_min, self.config.lambda_max),
             };
-            let (step, memory) = (self.step_rule.as_ref(), &mut next.memory);
-            hierarchy.apply(step, &mut next.lambda, gradient, context, memory);
+            let step = self.step_rule.as_ref();
+            if processes.is_alone() || step.is_entrywise() {
+                let memory = &mut next.memory;
+                hierarchy.apply(step, &mut next.lambda, gradient, context, memory);
+            } else {
+                // All weights, everywhere.
+                let whole = Hierarchy::new(&share.whole_layout());
+                let mut lambda = share.gather_on_all(&next.lambda);
+                let mut memory = share.gather_on_all(&next.memory);
+                let slopes = share.gather_on_all(gradient);
+                whole.apply(step, &mut lambda, &slopes, context, &mut memory);
+                (next.lambda, next.memory) = (share.cut(&lambda), share.cut(&memory));
+            }
             problem.round(&mut next.lambda);
-            finite("λ", iteration, &next.lambda)?;
-            norm = gradient.iter().map(|g| g * g).sum::<f64>().sqrt();
+            processes.agree(finite("λ", iteration, &next.lambda))?;
+            let squares = if processes.is_alone() {
+                gradient.iter().map(|g| g * g).sum::<f64>()
+            } else {
+                let own = share.counted_once(gradient);
+                processes.total(own.iter().map(|g| g * g).sum())
+            };
+            norm = squares.sqrt();
         }
 
         // 6. The record.
-        measure(problem, engine.as_ref(), next, errors, norm, sorted);
+        measure(problem, engine.as_ref(), next, errors, norm, sorted, share);
         next.check_errors(self.measures)?;
         next.remember(self.config.select, &state.lambda);
         Ok(())
@@ -140,9 +169,38 @@ impl Solver {
         }
     }
 
-    /// The rules for W and for H.
+    /// The rules for W and for H, of one process that has all rows.
     pub(super) fn rules(&self) -> Result<(Rule, Rule)> {
-        let mut of_w = Rule::new(self.divergence.clone(), self.terms.clone());
+        self.rules_of(self.terms.clone())
+    }
+
+    /// The same where other processes may have the rows next to these.
+    ///
+    /// # Errors
+    /// [`Error::NotSplit`] for a penalty that needs all rows of W.
+    pub(super) fn rules_on(&self, problem: &Problem) -> Result<(Rule, Rule)> {
+        let processes = problem.processes();
+        let across = |term: &PenaltyTerm| {
+            if processes.is_alone() || term.penalty.coupling().is_none() {
+                return Ok(term.clone());
+            }
+            let penalty = term.penalty.across(processes);
+            let penalty = penalty.ok_or_else(|| Error::NotSplit {
+                what: format!("the penalty {} on W", term.penalty.name()),
+                processes: processes.size(),
+                reason: "it ties rows together that different processes have; on H it can be \
+                         used: factorise the transpose",
+            })?;
+            Ok(PenaltyTerm {
+                penalty,
+                weight: term.weight.clone(),
+            })
+        };
+        self.rules_of(self.terms.iter().map(across).collect::<Result<_>>()?)
+    }
+
+    fn rules_of(&self, of_w: Vec<PenaltyTerm>) -> Result<(Rule, Rule)> {
+        let mut of_w = Rule::new(self.divergence.clone(), of_w);
         let mut of_h = Rule::new(self.divergence.clone(), self.terms_of_h.clone());
         // Before the tuned term goes: a baseline without it must differ from AltBi in λ alone,
         // not in γ as well.
@@ -222,16 +280,28 @@ pub(super) fn measure(
     errors: Errors,
     hypergradient_norm: f64,
     sorted: &mut Vec<f64>,
+    share: &LambdaShare,
 ) {
     let Errors {
         outer_error,
         divergence,
     } = errors;
     let penalty = engine.penalty(problem, &state.factors, &state.lambda);
-    sorted.clear();
-    sorted.extend(&state.lambda);
-    let lambda_median = median(sorted);
-    let lambda = &state.lambda;
+    let [lambda_min, lambda_median, lambda_max] = if problem.processes().is_alone() {
+        sorted.clear();
+        sorted.extend(&state.lambda);
+        let lambda_median = median(sorted);
+        let lambda = &state.lambda;
+        [
+            lambda.iter().copied().fold(f64::INFINITY, f64::min),
+            lambda_median,
+            lambda.iter().copied().fold(0.0, f64::max),
+        ]
+    } else {
+        let own = share.counted_once(&state.lambda);
+        let count = share.whole_layout().len();
+        problem.processes().spread(&own, count)
+    };
     let before = &state.record;
     let change = if state.iteration == 0 {
         f64::NAN
@@ -244,9 +314,9 @@ pub(super) fn measure(
         objective: divergence + penalty,
         outer_error,
         relative_change: change,
-        lambda_min: lambda.iter().copied().fold(f64::INFINITY, f64::min),
+        lambda_min,
         lambda_median,
-        lambda_max: lambda.iter().copied().fold(0.0, f64::max),
+        lambda_max,
         hypergradient_norm,
         seconds: before.seconds,
     };

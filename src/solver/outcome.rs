@@ -14,8 +14,10 @@ use crate::device::Device;
 use crate::engine::EngineUsed;
 use crate::error::{Error, Result};
 use crate::factors::{Factors, Side};
-use crate::lambda::{Layout, Scope, Units};
-use crate::metrics::{paper_relative_error, relative_error, sparsity_h, sparsity_w};
+use crate::lambda::{LambdaShare, Layout, Scope, Units};
+use crate::metrics::{
+    paper_relative_error, relative_error, sparsity_h, sparsity_w, sparsity_w_over,
+};
 use crate::penalty::Weight;
 use crate::problem::{Problem, Scaling, ToMatrix};
 use crate::update::Rule;
@@ -79,6 +81,8 @@ pub struct Outcome {
     device: Device,
     /// What the data were divided by, where the factors have their units again.
     scaling: Option<Scaling>,
+    /// Which of the rows and weights these are, where processes share them.
+    pub(super) share: Option<Arc<LambdaShare>>,
 }
 
 /// The weights of one tuned penalty at the end of a run.
@@ -131,7 +135,7 @@ impl Outcome {
         Self {
             relative_error: relative_error(problem, &rules.1.without_terms(), record.divergence),
             paper_relative_error: paper_relative_error(problem, factors),
-            sparsity_w: sparsity_w(w),
+            sparsity_w: sparsity_w_over(w, problem.processes()),
             sparsity_h: sparsity_h(h),
             w: w.clone(),
             h: h.clone(),
@@ -140,6 +144,7 @@ impl Outcome {
             acting_lambda: acted.clone(),
             device: problem.device().clone(),
             scaling: None,
+            share: None,
             stop_reason,
             breakdown: None,
             iterations: state.iteration,
@@ -155,6 +160,31 @@ impl Outcome {
             layout,
             engine,
         }
+    }
+
+    /// The outcome with the rows and weights of all processes, on process 0: all call this
+    /// together. With one process it is the outcome itself.
+    pub fn gathered(mut self) -> Option<Self> {
+        let Some(share) = self.share.take() else {
+            return Some(self);
+        };
+        let w = share.rows().gather(&self.w);
+        let columns = [
+            &self.lambda,
+            &self.lambda_at_start,
+            &self.lambda_at_end,
+            &self.acting_lambda,
+        ];
+        let [lambda, at_start, at_end, acting] = columns.map(|column| share.gather(column));
+        Some(Self {
+            w: w?,
+            lambda: lambda?,
+            lambda_at_start: at_start?,
+            lambda_at_end: at_end?,
+            acting_lambda: acting?,
+            layout: share.whole_layout(),
+            ..self
+        })
     }
 
     /// λ of each tuned penalty, W's first, in the shape of its scope.

@@ -4,10 +4,11 @@ use super::iteration::{finite, measure};
 use super::{Record, Solver, State};
 use crate::bunch::{Bunch, Data, Pair, Span};
 use crate::config::{AltBiConfig, Method};
-use crate::engine::{Engine, EngineChoice, EngineUsed, Setup, agreement};
+use crate::engine::{Agreement, Engine, EngineChoice, EngineUsed, Setup, agreement};
 use crate::error::{Error, Result};
 use crate::factors::{Factors, check_rank};
 use crate::problem::{Problem, ToMatrix};
+use crate::update::Rule;
 
 impl Solver {
     /// The state before the first iteration.
@@ -40,15 +41,18 @@ impl Solver {
             seed,
             ..
         } = self.config;
-        let mut factors = Factors::start(problem, rank, initial, seed, &self.given)?;
+        let processes = problem.processes();
+        let factors = Factors::start(problem, rank, initial, seed, &self.given);
+        let mut factors = processes.agree(factors)?;
         self.warm_up(problem, engine, &mut factors)?;
         // Before λ is balanced: its scale is that of the factors the loop will see.
         self.normalize(problem, &mut factors);
-        finite("W", 0, &factors.w)?;
+        processes.agree(finite("W", 0, &factors.w))?;
         finite("H", 0, &factors.h)?;
         let (errors, divergences) = engine.errors(problem, &factors);
-        let lambda = self.initial_weights(problem, engine, &factors, &divergences)?;
-        finite("λ", 0, &lambda)?;
+        let lambda = self.initial_weights(problem, engine, &factors, &divergences);
+        let lambda = lambda.and_then(|lambda| finite("λ", 0, &lambda).map(|()| lambda));
+        let lambda = processes.agree(lambda)?;
         let mut state = State {
             iteration: 0,
             factors,
@@ -57,6 +61,7 @@ impl Solver {
             divergence_at_start: errors.divergence,
             best: None,
             memory: self.memory(problem),
+            share: problem.share().is_split().then(|| self.lambda_share(problem)),
         };
         measure(
             problem,
@@ -65,6 +70,7 @@ impl Solver {
             errors,
             f64::NAN,
             &mut Vec::new(),
+            &self.lambda_share(problem),
         );
         state.check_errors(true)?;
         // The start is an iterate like any other.
@@ -78,7 +84,7 @@ impl Solver {
         if self.config.warm_up == 0 {
             return Ok(());
         }
-        let (of_w, of_h) = self.rules()?;
+        let (of_w, of_h) = self.rules_on(problem)?;
         let rules = [of_w.without_tuned(), of_h.without_tuned()];
         let (criterion, length) = (self.criterion.clone(), self.config.warm_up);
         let data = match engine.data() {
@@ -94,7 +100,10 @@ impl Solver {
 
     /// What the engine of this run is to compute.
     fn setup(&self, problem: &Problem) -> Result<Setup> {
-        let (of_w, of_h) = self.rules()?;
+        self.setup_with(problem, self.rules_on(problem)?)
+    }
+
+    fn setup_with(&self, problem: &Problem, (of_w, of_h): (Rule, Rule)) -> Result<Setup> {
         Ok(Setup {
             of_w,
             of_h,
@@ -141,8 +150,11 @@ impl Solver {
         if (self.config.engine, used) != (EngineChoice::Auto, EngineUsed::Fused) {
             return Ok(used);
         }
-        let setup = self.setup(problem)?;
-        let found = agreement(problem, &setup, &state.factors, &state.lambda)?;
+        // Some rows of this process, as if there were no others.
+        let setup = self.setup_with(problem, self.rules()?)?;
+        let found = agreement(problem, &setup, &state.factors, &state.lambda);
+        let found = problem.processes().agree(found)?;
+        let found = Agreement::over(found, problem.processes());
         Ok(found.map_or(used, EngineUsed::Checked))
     }
 }

@@ -1,5 +1,7 @@
 //! The tuned weights of a run: which there are, what they allow, where they start.
 
+use std::sync::Arc;
+
 use ndarray::Array2;
 
 use super::Solver;
@@ -8,7 +10,8 @@ use crate::config::{BunchOver, Method};
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::factors::{Factors, Side};
-use crate::lambda::{Hierarchy, LambdaStart, Layout, Scope, Units, WeightGroup, balanced_lambda};
+use crate::lambda::{
+    Hierarchy, LambdaShare, LambdaStart, Layout, Scope, Units, WeightGroup, balanced_lambda};
 use crate::numerics::to_host;
 use crate::penalty::PenaltyTerm;
 use crate::problem::Problem;
@@ -47,11 +50,19 @@ impl Solver {
         }
     }
 
+    /// The weights of this process among those of all.
+    pub(super) fn lambda_share(&self, problem: &Problem) -> Arc<LambdaShare> {
+        Arc::new(LambdaShare::new(self.layout(problem), problem.share()))
+    }
+
     /// What the λ step remembers before the first iteration.
     pub(super) fn memory(&self, problem: &Problem) -> Array2<f64> {
-        let layout = self.layout(problem);
+        self.memory_of(&self.layout(problem))
+    }
+
+    pub(super) fn memory_of(&self, layout: &Layout) -> Array2<f64> {
         match self.config.method {
-            Method::AltBi => Hierarchy::new(&layout).memory(self.step_rule.as_ref(), layout.len()),
+            Method::AltBi => Hierarchy::new(layout).memory(self.step_rule.as_ref(), layout.len()),
             _ => Array2::zeros((0, 0)),
         }
     }
@@ -142,7 +153,7 @@ impl Solver {
                 Units::Relative => all(RELATIVE_START.exp()),
                 Units::Absolute => {
                     let pair = Pair::of(problem, factors);
-                    let mut balanced = self.balanced(engine, &pair, divergences, &layout)?;
+                    let mut balanced = self.balanced(problem, engine, &pair, divergences)?;
                     // An overflow is for the caller to refuse as such.
                     problem.round(&mut balanced);
                     balanced.mapv_inplace(|value| self.within(value));
@@ -157,16 +168,19 @@ impl Solver {
 
     fn balanced(
         &self,
+        problem: &Problem,
         engine: &dyn Engine,
         pair: &Pair,
         divergences: &[f64],
-        layout: &Layout,
     ) -> Result<Array2<f64>> {
-        let (rule, _) = self.rules()?;
-        let parts = self
+        let (layout, processes) = (self.layout(problem), problem.processes());
+        let (rule, of_h) = self.rules_on(problem)?;
+        let parts = rule
             .tuned()
+            .chain(of_h.tuned())
             .zip(&layout.groups)
-            .map(|((side, term), group)| {
+            .map(|(term, group)| {
+                let side = group.side;
                 let (factor, _) = pair.seen_from(side);
                 let of_columns = |data: &Data| to_host(&data.divergences(&rule, side, pair));
                 let errors = match (side, engine.data()) {
@@ -176,7 +190,11 @@ impl Solver {
                 };
                 let penalties = to_host(&term.penalty.value(factor));
                 let balanced = if group.shape[0] == 1 {
-                    let sum = |values: &[f64]| [values.iter().sum()];
+                    // (Sums over columns of X are the same everywhere.)
+                    let sum = |values: &[f64]| match side {
+                        Side::W => [processes.total(values.iter().sum())],
+                        Side::H => [values.iter().sum()],
+                    };
                     balanced_lambda(&sum(&errors), &sum(&penalties))
                 } else {
                     balanced_lambda(&errors, &penalties)

@@ -22,11 +22,25 @@ pub(super) struct Distributed {
     /// Of the rows of this process.
     own: SharedTerm,
     processes: Processes,
+    denominator: Denominator,
 }
 
 impl Distributed {
     pub(super) fn new(own: SharedTerm, processes: Processes) -> Self {
-        Self { own, processes }
+        let of_own = own.denominator();
+        // Some processes may have weights in their rows and others none.
+        let kind = f64::from(of_own as u8);
+        let mut ends = [kind, -kind];
+        processes.largest(&mut ends);
+        let denominator = match ends[0] == -ends[1] {
+            true => of_own,
+            false => Denominator::Other,
+        };
+        Self {
+            own,
+            processes,
+            denominator,
+        }
     }
 
     /// Adds up N, if there is one, and P, as few numbers as possible.
@@ -34,7 +48,7 @@ impl Distributed {
         let rank = at.rank;
         let mut message = negative.as_deref().unwrap_or(&[]).to_vec();
         let length = message.len();
-        match self.own.denominator() {
+        match self.denominator {
             Denominator::Sums => message.extend_from_slice(&positive[..rank]),
             Denominator::Gram => message.extend(gram(at.other, at.other, rank)),
             Denominator::Other => message.extend_from_slice(positive),
@@ -44,7 +58,7 @@ impl Distributed {
         if let Some(negative) = negative.as_mut() {
             negative.copy_from_slice(&message);
         }
-        match self.own.denominator() {
+        match self.denominator {
             Denominator::Sums => {
                 let rows = positive.chunks_exact_mut(rank);
                 rows.for_each(|row| row.copy_from_slice(&rest));
@@ -84,7 +98,7 @@ impl DataTerm for Distributed {
     }
 
     fn denominator(&self) -> Denominator {
-        self.own.denominator()
+        self.denominator
     }
 
     fn denominators(&self, side: Side, at: At<'_>) -> Vec<f64> {
