@@ -21,6 +21,10 @@
 //! | [`experiment`] | dataset × method × start → records: the paper's evaluation |
 //! | [`data`], [`report`], [`plot`] | files in; run folders, pages and pictures out |
 //! | [`numerics`], [`sparse`], [`split`], [`words`], [`device`], [`error`] | the ground floor |
+//!
+//! With `default-features = false` the crate is what factorises and differentiates. Further
+//! rooms are features, each with those before it: `data` ([`data`]), `lab` ([`experiment`],
+//! [`ranks`], [`tuner`]), `report` ([`report`], [`plot`]) and `cli` (the command; the default).
 
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
@@ -29,11 +33,13 @@ pub mod bunch;
 pub mod check;
 pub mod config;
 pub mod criterion;
+#[cfg(feature = "data")]
 pub mod data;
 pub mod device;
 pub mod divergence;
 pub mod engine;
 pub mod error;
+#[cfg(feature = "lab")]
 pub mod experiment;
 pub mod factors;
 pub mod hypergradient;
@@ -41,15 +47,19 @@ pub mod lambda;
 pub mod metrics;
 pub mod numerics;
 pub mod penalty;
+#[cfg(feature = "report")]
 pub mod plot;
 pub mod practical;
 pub mod problem;
+#[cfg(feature = "lab")]
 pub mod ranks;
+#[cfg(feature = "report")]
 pub mod report;
 pub mod solver;
 pub mod sparse;
 pub mod split;
 pub mod term;
+#[cfg(feature = "lab")]
 pub mod tuner;
 pub mod update;
 pub mod words;
