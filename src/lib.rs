@@ -9,7 +9,7 @@
 //! | [`engine`](mod@engine) | how an iteration is computed: on tensors, or fused |
 //! | [`hypergradient`] | dE/dλ through the bunch, in five ways |
 //! | [`bunch`] | T updates of one factor or both, as a function of (W, H) and λ |
-//! | [`term`](mod@term) | everything that touches X, fused and on the tape |
+//! | `term` | everything that touches X, fused and on the tape |
 //! | [`update`] | the multiplicative update, and its hand-written derivatives |
 //! | [`divergence`], [`penalty`], [`criterion`] | the pluggable parts |
 //! | [`lambda`] | what each λ belongs to, where it starts and how it steps |
@@ -20,7 +20,7 @@
 //! | [`metrics`] | relative error, sparsity, SIR; means, quartiles, paired tests |
 //! | [`experiment`] | dataset × method × start → records: the paper's evaluation |
 //! | [`data`], [`report`], [`plot`] | files in; run folders, pages and pictures out |
-//! | [`numerics`], [`sparse`], [`split`], [`words`], [`device`], [`error`] | the ground floor |
+//! | `numerics`, [`sparse`], [`split`], [`words`], [`device`], [`error`] | the ground floor |
 //!
 //! With `default-features = false` the crate is what factorises and differentiates. Further
 //! rooms are features, each with those before it: `data` ([`data`]), `lab` ([`experiment`],
@@ -45,7 +45,7 @@ pub mod factors;
 pub mod hypergradient;
 pub mod lambda;
 pub mod metrics;
-pub mod numerics;
+mod numerics;
 pub mod penalty;
 #[cfg(feature = "report")]
 pub mod plot;
@@ -58,7 +58,7 @@ pub mod report;
 pub mod solver;
 pub mod sparse;
 pub mod split;
-pub mod term;
+mod term;
 #[cfg(feature = "lab")]
 pub mod tuner;
 pub mod update;

@@ -17,10 +17,8 @@ use burn::tensor::Tensor;
 use ndarray::{Array2, ArrayView2, Axis, Slice};
 use rayon::prelude::*;
 
-pub use drawn_zeros::DRAWS;
 pub use observed::Observed;
 pub use scaling::{Scale, Scaling};
-pub use speckle::ZEROS;
 pub use to_matrix::ToMatrix;
 pub use weights::Weights;
 
