@@ -94,10 +94,11 @@ impl Problem {
         Self::checked(x.into(), mask, None, precision, false)
     }
 
-    /// The same problem with its tensors on another device.
+    /// The same problem with its tensors on another device, for example a Burn device of the
+    /// caller's own.
     #[must_use]
-    pub fn on(mut self, device: Device) -> Self {
-        self.device = device;
+    pub fn on(mut self, device: impl Into<Device>) -> Self {
+        self.device = device.into();
         self.tensors = Arc::default();
         self
     }

@@ -10,6 +10,7 @@ use super::iteration::{Workspace, not_finite};
 use super::{Checkpoint, Observer, Outcome, Record, Signal, StopReason, Stopping, StoppingRule};
 use crate::config::{AltBiConfig, Selection};
 use crate::criterion::{Criterion, Training};
+use crate::device::Device;
 use crate::divergence::Divergence;
 use crate::engine::{Engine, EngineUsed};
 use crate::error::{CheckpointFault, Error, Result};
@@ -37,6 +38,7 @@ pub struct Solver {
     stops: bool,
     patience: Option<usize>,
     stopping_rule: Option<Arc<dyn StoppingRule>>,
+    device: Device,
     /// Whether D is computed in every iteration.
     pub(super) measures: bool,
 }
@@ -153,6 +155,7 @@ impl Solver {
             stops: true,
             patience: None,
             stopping_rule: None,
+            device: Device::default(),
             measures: true,
         }
     }
@@ -196,6 +199,14 @@ impl Solver {
     #[must_use]
     pub fn with_lambda(mut self, lambda: Array2<f64>) -> Self {
         self.given_lambda = Some(lambda);
+        self
+    }
+
+    /// [`fit`](Self::fit) computes on this device, and the outcome's tensors are there: a Burn
+    /// device of the caller's own, say. (A [`Problem`] has a [device](Problem::on) of its own.)
+    #[must_use]
+    pub fn on(mut self, device: impl Into<Device>) -> Self {
+        self.device = device.into();
         self
     }
 
@@ -270,7 +281,7 @@ impl Solver {
     /// # Shapes
     /// `x` is n×m.
     pub fn fit(&mut self, x: &(impl ToMatrix + ?Sized)) -> Result<Outcome> {
-        let problem = Problem::new(x, self.config.precision)?;
+        let problem = Problem::new(x, self.config.precision)?.on(self.device.clone());
         let mut outcome = self.run(&problem)?;
         match outcome.breakdown.take().and_then(Arc::into_inner) {
             Some(breakdown) => Err(breakdown),
