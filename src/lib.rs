@@ -29,6 +29,8 @@
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
+#[cfg(any(feature = "linfa", feature = "smartcore"))]
+pub mod adapters;
 pub mod bunch;
 pub mod check;
 pub mod config;
