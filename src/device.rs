@@ -27,9 +27,17 @@ impl Default for Device {
 }
 
 impl From<burn::tensor::Device> for Device {
-    /// A device of the caller's own.
+    /// A device of the caller's own. One that records a tape is taken without it: reverse mode
+    /// makes its own.
     fn from(device: burn::tensor::Device) -> Self {
-        Self(device)
+        Self(device.without_autodiff())
+    }
+}
+
+impl From<Device> for burn::tensor::Device {
+    /// What Burn calls it.
+    fn from(device: Device) -> Self {
+        device.0
     }
 }
 

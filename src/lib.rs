@@ -9,7 +9,7 @@
 //! | [`engine`](mod@engine) | how an iteration is computed: on tensors, or fused |
 //! | [`hypergradient`] | dE/dλ through the bunch, in five ways |
 //! | [`bunch`] | T updates of one factor or both, as a function of (W, H) and λ |
-//! | [`term`](mod@term) | everything that touches X, fused and on the tape |
+//! | `term` | everything that touches X, fused and on the tape |
 //! | [`update`] | the multiplicative update, and its hand-written derivatives |
 //! | [`divergence`], [`penalty`], [`criterion`] | the pluggable parts |
 //! | [`lambda`] | what each λ belongs to, where it starts and how it steps |
@@ -21,38 +21,50 @@
 //! | [`experiment`] | dataset × method × start → records: the paper's evaluation |
 //! | [`data`], [`report`], [`plot`] | files in; run folders, pages and pictures out |
 //! | [`processes`] | the processes that share one run, on MPI or as threads |
-//! | [`numerics`], [`sparse`], [`split`], [`words`], [`device`], [`error`] | the ground floor |
+//! | `numerics`, [`sparse`], [`split`], [`words`], [`device`], [`error`] | the ground floor |
+//!
+//! With `default-features = false` the crate is what factorises and differentiates. Further
+//! rooms are features, each with those before it: `data` ([`data`]), `lab` ([`experiment`],
+//! [`ranks`], [`tuner`]), `report` ([`report`], [`plot`]) and `cli` (the command; the default).
 
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
+#[cfg(any(feature = "linfa", feature = "smartcore"))]
+pub mod adapters;
 pub mod bunch;
 pub mod check;
 pub mod config;
 pub mod criterion;
+#[cfg(feature = "data")]
 pub mod data;
 pub mod device;
 pub mod divergence;
 pub mod engine;
 pub mod error;
+#[cfg(feature = "lab")]
 pub mod experiment;
 pub mod factors;
 pub mod hypergradient;
 pub mod lambda;
 pub mod metrics;
-pub mod numerics;
+mod numerics;
 pub mod penalty;
+#[cfg(feature = "report")]
 pub mod plot;
 pub mod practical;
 mod primitive;
 pub mod problem;
 pub mod processes;
+#[cfg(feature = "lab")]
 pub mod ranks;
+#[cfg(feature = "report")]
 pub mod report;
 pub mod solver;
 pub mod sparse;
 pub mod split;
-pub mod term;
+mod term;
+#[cfg(feature = "lab")]
 pub mod tuner;
 pub mod update;
 pub mod words;

@@ -15,7 +15,7 @@ use altbi::device::Device;
 use altbi::lambda::LambdaStep;
 use altbi::penalty::Penalty;
 use altbi::practical::Practical;
-use altbi::tuner::{RIVALS, Task, contest};
+use altbi::tuner::{RIVALS, Rival, Task, contest};
 use altbi::{
     AltBiConfig, Beta, Bunch, Criterion, Divergence, Error, GivenFactors, L1, Method, PenaltyTerm,
     Precision, Scope, Selection, Side, Smooth, Split, SquaredL2, Training, Verdict, check,
@@ -388,7 +388,7 @@ fn no_refit_raises_the_error_on_the_entries_it_is_given() {
             let budget = Some(400.0);
             let all = contest(
                 &[task],
-                &RIVALS,
+                &RIVALS.each_ref().map(|rival| rival as &dyn Rival),
                 scope,
                 Scope::Shared,
                 budget,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use altbi::criterion::Unseen;
 use altbi::data::{Noise, benchmark_b};
-use altbi::tuner::{Contest, DIAL, Judge, RIVALS, Rival, Standing, Task, contest};
+use altbi::tuner::{BuiltIn, Contest, DIAL, Judge, RIVALS, Rival, Standing, Task, contest};
 use altbi::{Beta, Error, L1, PenaltyTerm, Precision, Problem, Scope, Side, Smooth};
 use ndarray::Array2;
 
@@ -31,9 +31,14 @@ fn tasks(count: u64) -> Vec<Task> {
     tasks.collect()
 }
 
-fn run(tasks: &[Task], rivals: &[Rival], dials: Scope, budget: Option<f64>) -> Contest {
+fn of_any_kind(rivals: &[BuiltIn]) -> Vec<&dyn Rival> {
+    rivals.iter().map(|rival| rival as &dyn Rival).collect()
+}
+
+fn run(tasks: &[Task], rivals: &[BuiltIn], dials: Scope, budget: Option<f64>) -> Contest {
     let scope = Scope::Hierarchical(1.0);
-    contest(tasks, rivals, scope, dials, budget, &|_| (), &|| true).unwrap()
+    let rivals = of_any_kind(rivals);
+    contest(tasks, &rivals, scope, dials, budget, &|_| (), &|| true).unwrap()
 }
 
 #[test]
@@ -41,20 +46,21 @@ fn every_rival_runs_within_its_budget_and_repeats() {
     let tasks = tasks(2);
     let all = run(&tasks, &RIVALS, Scope::Shared, None);
     assert_eq!(all.standings.len(), 2 * RIVALS.len());
-    assert_eq!(all.rivals(), RIVALS);
+    assert_eq!(all.rivals(), RIVALS.map(|rival| rival.name()));
     for task in &tasks {
-        let of = |rival: Rival| {
-            let standing = all.of(rival).find(|standing| standing.seed == task.seed);
+        let of = |rival: BuiltIn| {
+            let name = rival.name();
+            let standing = all.of(&name).find(|standing| standing.seed == task.seed);
             standing.unwrap().clone()
         };
-        let budget = of(Rival::Practical).work;
+        let budget = of(BuiltIn::Practical).work;
         // 20 + 70 bunches of 10 at three times the price, and two solves.
         assert!(budget > 2120.0 + 100.0, "{budget}");
         for rival in RIVALS {
             let standing = of(rival);
             assert!(standing.held_out.is_finite() && standing.judged > 0.0);
             assert!(standing.refit > 0.0 && standing.seconds > 0.0);
-            if rival != Rival::Practical {
+            if rival != BuiltIn::Practical {
                 // The last solve ends at the first look after the budget is spent.
                 assert!(standing.work < budget + 5.0, "{rival}");
             }
@@ -66,23 +72,28 @@ fn every_rival_runs_within_its_budget_and_repeats() {
             // Points get better and end at the answer, where held-out errors decide.
             let errors: Vec<f64> = standing.points.iter().map(|point| point.held_out).collect();
             assert!(errors.windows(2).all(|two| two[1] < two[0]));
-            if rival.searches() || rival == Rival::Plain {
+            if rival.searches() || rival == BuiltIn::Plain {
                 let last = errors.last().unwrap();
                 assert!((last / standing.held_out - 1.0).abs() < 1e-12, "{rival}");
             }
         }
-        assert_eq!(of(Rival::Plain).lambda, (0.0, 0.0));
-        assert_eq!(of(Rival::Fixed).lambda, (0.5, 0.5));
+        assert_eq!(of(BuiltIn::Plain).lambda, (0.0, 0.0));
+        assert_eq!(of(BuiltIn::Fixed).lambda, (0.5, 0.5));
         // Searches find something that beats no penalty on these data.
-        for rival in [Rival::Practical, Rival::Tpe, Rival::Random, Rival::Grid] {
-            assert!(of(rival).held_out < of(Rival::Plain).held_out, "{rival}");
+        for rival in [
+            BuiltIn::Practical,
+            BuiltIn::Tpe,
+            BuiltIn::Random,
+            BuiltIn::Grid,
+        ] {
+            assert!(of(rival).held_out < of(BuiltIn::Plain).held_out, "{rival}");
         }
     }
     let again = run(&tasks[..1], &RIVALS, Scope::Shared, None);
     for (a, b) in again.standings.iter().zip(&all.standings) {
         let same = |standing: &Standing| {
             (
-                standing.rival,
+                standing.rival.clone(),
                 standing.held_out,
                 standing.judged,
                 standing.solves,
@@ -96,12 +107,25 @@ fn every_rival_runs_within_its_budget_and_repeats() {
 #[test]
 fn dials_may_belong_to_components_but_not_to_rows() {
     let tasks = tasks(1);
-    let rivals = [Rival::Practical, Rival::Plain, Rival::Random, Rival::CmaEs];
+    let rivals = [
+        BuiltIn::Practical,
+        BuiltIn::Plain,
+        BuiltIn::Random,
+        BuiltIn::CmaEs,
+    ];
     let all = run(&tasks, &rivals, Scope::Component, Some(400.0));
-    let (least, most) = all.of(Rival::Random).next().unwrap().lambda;
+    let (least, most) = all.of("random").next().unwrap().lambda;
     assert!(least < most, "components have dials of their own");
     let scope = Scope::Hierarchical(1.0);
-    let found = contest(&tasks, &rivals, scope, Scope::Row, None, &|_| (), &|| true);
+    let found = contest(
+        &tasks,
+        &of_any_kind(&rivals),
+        scope,
+        Scope::Row,
+        None,
+        &|_| (),
+        &|| true,
+    );
     assert!(matches!(found, Err(Error::ScopeUnsupported { .. })));
 }
 
@@ -149,8 +173,9 @@ fn a_test_mask_is_seen_by_nobody() {
 
 #[test]
 fn ratios_are_paired_by_seed() {
-    let standing = |rival, seed, judged| Standing {
-        rival,
+    let standing = |rival: &str, seed, judged| Standing {
+        rival: rival.into(),
+        searches: false,
         seed,
         held_out: f64::NAN,
         judged,
@@ -164,14 +189,14 @@ fn ratios_are_paired_by_seed() {
     };
     let contest = Contest {
         standings: vec![
-            standing(Rival::Practical, 0, 2.0),
-            standing(Rival::Plain, 0, 4.0),
-            standing(Rival::Practical, 1, 5.0),
-            standing(Rival::Plain, 1, 10.0),
+            standing("practical", 0, 2.0),
+            standing("plain", 0, 4.0),
+            standing("practical", 1, 5.0),
+            standing("plain", 1, 10.0),
         ],
     };
-    let found = contest.compared(Rival::Practical, Rival::Plain, |standing| standing.judged);
+    let found = contest.compared("practical", "plain", |standing| standing.judged);
     assert!((found.unwrap().mean - 0.5f64.ln()).abs() < 1e-15);
-    let unknown = contest.compared(Rival::Practical, Rival::Plain, |standing| standing.held_out);
+    let unknown = contest.compared("practical", "plain", |standing| standing.held_out);
     assert!(unknown.is_none());
 }

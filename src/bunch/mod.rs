@@ -13,7 +13,7 @@
 //! Nothing is written twice: H is the W of the transposed problem, so both factors are
 //! updated by the same [`Rule`] and differentiated by its tangent and cotangent. The same
 //! code runs taped (reverse mode lifts its inputs onto Burn's tape) and untaped (baselines,
-//! finite differences), on tensors as large as X or on a fused [data term](mod@crate::term)
+//! finite differences), on tensors as large as X or on a fused data term
 //! ([`Bunch::fused`]).
 //!
 //! ```

@@ -19,7 +19,7 @@ use crate::problem::Problem;
 /// Values of β: both sides of every special case, and the cases themselves.
 pub const BETAS: [f64; 7] = [3.0, 2.0, 1.5, 1.0, 0.5, 0.0, -0.5];
 /// Values of T.
-pub const BUNCHES: [usize; 4] = [1, 2, 4, 8];
+pub(super) const BUNCHES: [usize; 4] = [1, 2, 4, 8];
 /// Shapes (n, m, r): an ordinary one, r = 1, n = 1, m < r, and a tall one.
 pub const SHAPES: [[usize; 3]; 5] = [[7, 9, 3], [5, 6, 1], [1, 8, 3], [6, 2, 3], [20, 4, 2]];
 
@@ -36,7 +36,7 @@ pub struct Case {
     pub shape: [usize; 3],
 }
 
-/// Every combination of [`BETAS`], penalties, [`BUNCHES`] and [`SHAPES`].
+/// Every combination of [`BETAS`], penalties, T = 1, 2, 4, 8 and [`SHAPES`].
 pub fn cases() -> Vec<Case> {
     let mut cases = Vec::new();
     for beta in BETAS {

@@ -35,7 +35,7 @@ mod report;
 use burn::tensor::Tensor;
 
 pub use bias::{Bias, BiasRow, LENGTHS, bias};
-pub use cases::{BETAS, BUNCHES, Case, SHAPES, cases};
+pub use cases::{BETAS, Case, SHAPES, cases};
 pub use draw::{Draw, Given};
 pub use report::{CheckReport, Control, FusedComparison, ModeComparison, Verdict};
 

@@ -27,7 +27,7 @@ use burn::tensor::Tensor;
 
 pub use held_out::HeldOut;
 pub use measured::Measured;
-pub use outer_error::{OuterError, SHARE, UNSEEN, Unseen};
+pub use outer_error::{OuterError, Unseen};
 pub use training::Training;
 
 use crate::divergence::Divergence;

@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 use crate::problem::Problem;
 
 /// The share that is not seen, unless another is asked for.
-pub const SHARE: f64 = 0.1;
+pub(super) const SHARE: f64 = 0.1;
 
 /// What the updates never see.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -26,7 +26,7 @@ pub enum Unseen {
 }
 
 /// The words of an [`Unseen`].
-pub const UNSEEN: &str = "train, held-out:<fraction>, thinned:<share>, auto";
+const UNSEEN: &str = "train, held-out:<fraction>, thinned:<share>, auto";
 
 impl fmt::Display for Unseen {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -43,7 +43,7 @@ impl FromStr for Unseen {
     type Err = Error;
 
     /// # Errors
-    /// [`Error::UnknownName`] for what is not among [`UNSEEN`]. (Shares are checked with the
+    /// [`Error::UnknownName`] for any other word. (Shares are checked with the
     /// data.)
     fn from_str(text: &str) -> Result<Self> {
         let unseen = match text.split_once(':') {

@@ -20,7 +20,7 @@ mod compressed;
 mod contents;
 mod graph;
 mod gzip;
-mod lock;
+pub(crate) mod lock;
 mod mat;
 mod matrix_market;
 mod memory;
@@ -42,7 +42,6 @@ pub use benchmark::{
 };
 pub use contents::Contents;
 pub use graph::{Edge, read_edges};
-pub(crate) use lock::Lock;
 pub use lock::Reservation;
 pub use matrix_market::matrix_market;
 pub use memory::check_room;

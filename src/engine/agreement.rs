@@ -26,11 +26,11 @@ pub fn tolerance(precision: Precision) -> f64 {
 
 /// Updates of a bunch that are compared: all of the usual ones. The tape of a longer one
 /// would take longer than the run.
-pub const COMPARED_UPDATES: usize = 64;
+const COMPARED_UPDATES: usize = 64;
 
 /// Entries of X that are compared: a tape over more would take longer than the iterations
 /// that follow.
-pub const COMPARED_ENTRIES: usize = 1 << 16;
+const COMPARED_ENTRIES: usize = 1 << 16;
 
 /// Rows or columns of a sample at the least.
 const FEWEST: usize = 8;

@@ -3,7 +3,7 @@
 //! | engine | how | where |
 //! |---|---|---|
 //! | autodiff | tensor operations as large as X; hypergradients by any [`Mode`], reverse by default | everything, your own plug-ins included |
-//! | fused | a [data term](mod@crate::term) for what touches X, tensor operations for the rest; any [`Mode`] | β-divergences; any penalty, scope, span, mask; training and held-out error |
+//! | fused | a data term for what touches X, tensor operations for the rest; any [`Mode`] | β-divergences; any penalty, scope, span, mask; training and held-out error |
 //! | fused | for the paper's bunch, hand-written loops: a block of rows goes through all T updates, value and derivative together, while its x stays in the cache | β-divergences; ℓ1, ½ℓ2², group, squared ℓ1, Hoyer and no penalty, also summed |
 //!
 //! Autodiff and fused compute the same numbers, and a run with [`EngineChoice::Auto`] proves it
@@ -55,7 +55,7 @@ pub(crate) use self::matrix::lanes_here;
 pub(crate) use self::plug_in::PlugIn;
 pub(crate) use self::scratch::{Aligned, MOST_LANES};
 pub(crate) use agreement::agreement;
-pub use agreement::{Agreement, COMPARED_ENTRIES, COMPARED_UPDATES, tolerance};
+pub use agreement::{Agreement, tolerance};
 pub use bunch::FusedBunch;
 pub(crate) use iterate::FusedEngine;
 pub(crate) use plan::Plan;

@@ -255,12 +255,12 @@ mod tests {
 
     #[test]
     fn triplets_rebuild_a_matrix_of_low_rank() {
-        let data = crate::data::benchmark_a(60, 20, 3, 1);
         let mut generator = ChaCha8Rng::seed_from_u64(0);
-        let (u, values, v) =
-            leading_triplets(&DenseOperator::new(&data.x), 3, &mut generator).unwrap();
+        let mut factor = |rows, columns| uniform(&mut generator, rows, columns);
+        let x = factor(60, 3).dot(&factor(3, 20));
+        let (u, values, v) = leading_triplets(&DenseOperator::new(&x), 3, &mut generator).unwrap();
         let rebuilt = (&u * &values.t()).dot(&v);
-        let error = (&rebuilt - &data.x).mapv(|e| e * e).sum() / data.x.mapv(|e| e * e).sum();
+        let error = (&rebuilt - &x).mapv(|e| e * e).sum() / x.mapv(|e| e * e).sum();
         assert!(error < 1e-20, "{error:e}");
         assert!(values[[0, 0]] >= values[[1, 0]] && values[[1, 0]] >= values[[2, 0]]);
     }

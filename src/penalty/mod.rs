@@ -154,7 +154,7 @@ pub trait Penalty: Debug + Send + Sync {
     }
 
     /// Which of the penalties it is that the loops of the paper's bunch know. `None`: bunches
-    /// with it run on the [data term](mod@crate::term).
+    /// with it run on the data term.
     fn fused(&self) -> Option<FusedPenalty> {
         None
     }

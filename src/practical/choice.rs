@@ -12,7 +12,7 @@ use crate::processes::Processes;
 
 /// Standard errors by which a candidate must beat plain updates. Candidates are measured by
 /// what λ was tuned on, so that they look better than they are.
-pub const MARGIN: f64 = 1.0;
+pub(super) const MARGIN: f64 = 1.0;
 
 /// E of each row.
 pub(crate) fn row_errors(

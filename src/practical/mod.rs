@@ -10,7 +10,7 @@
 //!    early.
 //!
 //! The one with the lowest outer error is taken if it beats plain updates by more than a
-//! standard error ([`MARGIN`]): λ was tuned on the very numbers that it is compared on. Otherwise
+//! standard error: λ was tuned on the very numbers that it is compared on. Otherwise
 //! plain updates are taken. Then what was held out comes back: from the factors of the
 //! candidate, with its λ, a few updates are made on all data, in bunches as long as its own. Of
 //! these and the candidate itself the one with the lowest divergence stays: an iterate that was
@@ -50,7 +50,6 @@ use crate::penalty::{NoPenalty, PenaltyTerm};
 use crate::problem::Problem;
 use crate::solver::{Checkpoint, Observer, Outcome, Record, Signal, Solver, State, StopReason};
 
-pub use self::choice::MARGIN;
 use self::choice::{is_lower, row_errors};
 pub(crate) use self::patient::patient;
 pub use self::settings::settings;
@@ -279,7 +278,7 @@ impl Practical {
         let mut chosen = 0;
         for (index, candidate) in candidates.iter().enumerate() {
             let lower = candidate.outer_error < candidates[chosen].outer_error;
-            if lower && is_lower(&errors[0], &errors[index], MARGIN, split.processes()) {
+            if lower && is_lower(&errors[0], &errors[index], choice::MARGIN, split.processes()) {
                 chosen = index;
             }
         }

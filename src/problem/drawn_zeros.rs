@@ -7,7 +7,7 @@ use super::{Problem, Weights};
 use crate::sparse::SparseMatrix;
 
 /// Draws of a zero for each stored entry.
-pub const DRAWS: usize = 2;
+pub(super) const DRAWS: usize = 2;
 /// The random stream of the draws. (Another than those of starts, data and speckles.)
 const STREAM: u64 = 4;
 

@@ -17,10 +17,8 @@ use burn::tensor::Tensor;
 use ndarray::{Array2, ArrayView2, Axis, Slice};
 use rayon::prelude::*;
 
-pub use drawn_zeros::DRAWS;
 pub use observed::Observed;
 pub use scaling::{Scale, Scaling};
-pub use speckle::ZEROS;
 pub use to_matrix::ToMatrix;
 pub use weights::Weights;
 
@@ -132,10 +130,11 @@ impl Problem {
         }
     }
 
-    /// The same problem with its tensors on another device.
+    /// The same problem with its tensors on another device, for example a Burn device of the
+    /// caller's own.
     #[must_use]
-    pub fn on(mut self, device: Device) -> Self {
-        self.device = device;
+    pub fn on(mut self, device: impl Into<Device>) -> Self {
+        self.device = device.into();
         self.tensors = Arc::default();
         self
     }

@@ -18,7 +18,7 @@ use crate::sparse::{Matrix, SparseMatrix};
 /// Draws for each zero that is wanted before a row gives up.
 const DRAWS: usize = 16;
 /// Zeros of a sparse X that are held out for each stored entry that is, at most.
-pub const ZEROS: usize = 4;
+pub(super) const ZEROS: usize = 4;
 /// The largest share of the observed entries that can be held out.
 const LARGEST_FRACTION: f64 = 0.5;
 /// The random streams of row 0, for entries and for zeros; those of the other rows follow.
@@ -39,7 +39,7 @@ impl Problem {
     ///
     /// Of a sparse X that share of its stored entries is held out. Where what is not stored are
     /// zeros, some of them are held out too, drawn one by one: the same share of them, but at
-    /// most [`ZEROS`] for each stored entry, which then weigh more, so that the held-out error
+    /// most four for each stored entry, which then weigh more, so that the held-out error
     /// has the expectation that it has with all of them; the zeros that are fitted weigh less in
     /// return. So it takes as long as what is stored, not as long as n×m.
     ///

@@ -1,19 +1,27 @@
 //! What altbi can read as a matrix.
 
 use burn::tensor::Tensor;
-use ndarray::Array2;
+use ndarray::{Array2, ArrayBase, Data, Ix2};
 
 use crate::error::{Error, Result};
 use crate::numerics::to_host;
 
-/// Anything that altbi can read as a matrix of 64-bit floats: an
-/// [`ndarray::Array2`] of `f64` or `f32`, a Burn [`Tensor`] of two dimensions
-/// (any device, on or off the tape), or a slice in row order with its shape.
+/// Anything that altbi can read as a matrix of 64-bit floats:
+///
+/// - an ndarray of two dimensions, owned, shared or a view, in any memory order, of `f64`, `f32`
+///   or integers of up to 32 bits;
+/// - a slice of the same numbers in row order, with its shape;
+/// - a Burn [`Tensor`] of two dimensions (any device, on or off the tape).
+///
+/// A sparse X is a [`SparseMatrix`](crate::SparseMatrix) in
+/// [`Problem::sparse`](crate::Problem::sparse).
 ///
 /// ```
 /// use altbi::ToMatrix;
 /// let slice = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0];
-/// assert_eq!((&slice[..], [2, 3]).to_matrix()?[[1, 0]], 4.0);
+/// let matrix = (&slice[..], [2, 3]).to_matrix()?;
+/// assert_eq!(matrix[[1, 0]], 4.0);
+/// assert_eq!(matrix.t().to_matrix()?[[0, 1]], 4.0);
 /// # Ok::<(), altbi::Error>(())
 /// ```
 pub trait ToMatrix {
@@ -24,15 +32,9 @@ pub trait ToMatrix {
     fn to_matrix(&self) -> Result<Array2<f64>>;
 }
 
-impl ToMatrix for Array2<f64> {
+impl<T: Copy + Into<f64>, S: Data<Elem = T>> ToMatrix for ArrayBase<S, Ix2> {
     fn to_matrix(&self) -> Result<Array2<f64>> {
-        Ok(self.clone())
-    }
-}
-
-impl ToMatrix for Array2<f32> {
-    fn to_matrix(&self) -> Result<Array2<f64>> {
-        Ok(self.mapv(f64::from))
+        Ok(self.mapv(Into::into))
     }
 }
 
@@ -43,13 +45,15 @@ impl ToMatrix for Tensor<2> {
     }
 }
 
-impl ToMatrix for (&[f64], [usize; 2]) {
+impl<T: Copy + Into<f64>> ToMatrix for (&[T], [usize; 2]) {
     fn to_matrix(&self) -> Result<Array2<f64>> {
         let (values, [rows, columns]) = *self;
-        Array2::from_shape_vec([rows, columns], values.to_vec()).map_err(|_| Error::SliceLength {
+        let length = values.len();
+        let values = values.iter().map(|value| (*value).into()).collect();
+        Array2::from_shape_vec([rows, columns], values).map_err(|_| Error::SliceLength {
             rows,
             columns,
-            length: values.len(),
+            length,
         })
     }
 }

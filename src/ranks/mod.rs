@@ -42,7 +42,7 @@ use crate::solver::{Observer, Record, Signal, Solver, State};
 pub use self::outcome::{Measure, RankError, RankOutcome, RankSummary};
 
 /// Splits that a search may have.
-pub const MOST_SPLITS: usize = 1000;
+const MOST_SPLITS: usize = 1000;
 
 /// Finds the penalties for a split of the data.
 type Penalties<'a> = Arc<dyn Fn(&Problem) -> Result<Vec<(Side, PenaltyTerm)>> + Send + Sync + 'a>;

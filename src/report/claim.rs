@@ -6,7 +6,8 @@ use std::path::Path;
 use super::figures::FIGURES;
 use super::run_folder::RunFolder;
 use super::starts::is_start;
-use crate::data::{Lock, Reservation, folder_of};
+use crate::data::lock::Lock;
+use crate::data::{Reservation, folder_of};
 use crate::error::{Error, Result};
 
 /// The name of the checkpoint in a run folder.

@@ -8,7 +8,7 @@ use super::page::{figure_element, head};
 use crate::data::write_whole;
 use crate::error::Result;
 use crate::plot::{Chart, Scale, Series, escape, short};
-use crate::tuner::{Contest, Point, Rival, Standing};
+use crate::tuner::{Contest, Point, Standing};
 
 /// Writes `report.html`, `compare.csv` and `figures/*.svg` into a folder;
 /// returns the page. `about` says in a sentence what was compared on what.
@@ -94,12 +94,12 @@ fn table(contest: &Contest) -> String {
     table.push_str("<th>practical / rival</th><th>p</th><th>solves</th><th>updates</th><th>seconds</th></tr>\n");
     let deciding = contest.deciding();
     for rival in contest.ranking(deciding) {
-        let class = if rival == Rival::Practical {
+        let class = if rival == "practical" {
             " class=\"own\""
         } else {
             ""
         };
-        let to_plain = |measure| ratio(contest.compared(rival, Rival::Plain, measure));
+        let to_plain = |measure| ratio(contest.compared(rival, "plain", measure));
         let _ = write!(
             table,
             "<tr{class}><td>{rival}</td><td>{}</td>",
@@ -114,8 +114,8 @@ fn table(contest: &Contest) -> String {
             );
         }
         let against = contest
-            .compared(Rival::Practical, rival, deciding)
-            .filter(|_| rival != Rival::Practical);
+            .compared("practical", rival, deciding)
+            .filter(|_| rival != "practical");
         let class = match against {
             Some(against) if against.p < 0.05 && against.direction < 0.0 => " class=\"better\"",
             Some(against) if against.p < 0.05 && against.direction > 0.0 => " class=\"worse\"",
@@ -141,7 +141,7 @@ fn answers(contest: &Contest) -> Figure {
     let rivals = contest.ranking(contest.deciding());
     let bars = |measure: OfStanding| {
         let bars = rivals.iter().enumerate().filter_map(|(place, rival)| {
-            let ratio = contest.compared(*rival, Rival::Plain, measure)?.mean.exp();
+            let ratio = contest.compared(rival, "plain", measure)?.mean.exp();
             Some((place as f64, ratio.min(HIGHEST_BAR)))
         });
         bars.collect::<Vec<_>>()
@@ -217,18 +217,13 @@ fn course(
     const MOST: f64 = 1.2;
     let mut chart = Chart::new(unit, "error relative to plain", Scale::Linear).sized(440, 320);
     let plain = |seed: u64| {
-        let of_plain = contest.of(Rival::Plain).find(|plain| plain.seed == seed);
+        let of_plain = contest.of("plain").find(|plain| plain.seed == seed);
         of_plain.map_or(f64::NAN, last)
     };
-    let spent = contest
-        .rivals()
-        .into_iter()
-        .filter(|rival| rival.searches() || *rival == Rival::Practical);
-    let end = spent
-        .flat_map(|rival| contest.of(rival))
-        .map(total)
-        .fold(0.0, f64::max);
-    let searches = |rival: &Rival| *rival == Rival::Practical || rival.searches();
+    let is_drawn = |standing: &&Standing| standing.searches || standing.rival == "practical";
+    let spent = contest.standings.iter().filter(is_drawn);
+    let end = spent.map(total).fold(0.0, f64::max);
+    let searches = |rival: &&str| contest.of(rival).any(|standing| is_drawn(&standing));
     for rival in contest.rivals().into_iter().filter(searches) {
         let standings: Vec<&Standing> = contest.of(rival).collect();
         // Where all have something to show, the mean of what they show.

@@ -7,9 +7,10 @@ use ndarray::Array2;
 
 use super::checkpoint::Resumed;
 use super::iteration::{Workspace, not_finite};
-use super::{Checkpoint, Observer, Outcome, Record, Signal, StopReason, Stopping};
+use super::{Checkpoint, Observer, Outcome, Record, Signal, StopReason, Stopping, StoppingRule};
 use crate::config::{AltBiConfig, Selection};
 use crate::criterion::{Criterion, Training};
+use crate::device::Device;
 use crate::divergence::Divergence;
 use crate::engine::{Engine, EngineUsed};
 use crate::error::{CheckpointFault, Error, Result};
@@ -36,6 +37,8 @@ pub struct Solver {
     /// When a run ends by itself, but for the limit and the tolerance of the config.
     stops: bool,
     patience: Option<usize>,
+    stopping_rule: Option<Arc<dyn StoppingRule>>,
+    device: Device,
     /// Whether D is computed in every iteration.
     pub(super) measures: bool,
 }
@@ -218,6 +221,8 @@ impl Solver {
             observers: Vec::new(),
             stops: true,
             patience: None,
+            stopping_rule: None,
+            device: Device::default(),
             measures: true,
         }
     }
@@ -264,6 +269,14 @@ impl Solver {
         self
     }
 
+    /// [`fit`](Self::fit) computes on this device, and the outcome's tensors are there: a Burn
+    /// device of the caller's own, say. (A [`Problem`] has a [device](Problem::on) of its own.)
+    #[must_use]
+    pub fn on(mut self, device: impl Into<Device>) -> Self {
+        self.device = device.into();
+        self
+    }
+
     /// Adds an observer.
     #[must_use]
     pub fn observe(mut self, observer: impl Observer + 'static) -> Self {
@@ -295,7 +308,17 @@ impl Solver {
         self
     }
 
-    /// When a run ends by itself.
+    /// Ends the run by another rule than by tolerance and patience. The last iteration ends it
+    /// all the same.
+    #[must_use]
+    pub fn with_stopping(mut self, rule: impl StoppingRule + 'static) -> Self {
+        self.stopping_rule = Some(Arc::new(rule));
+        self.stops = false;
+        self.patience = None;
+        self
+    }
+
+    /// When a run ends by itself, but for a rule of the caller's own.
     pub fn stopping(&self) -> Stopping {
         Stopping {
             tolerance: self.stops.then_some(self.config.tolerance),
@@ -325,7 +348,7 @@ impl Solver {
     /// # Shapes
     /// `x` is n×m.
     pub fn fit(&mut self, x: &(impl ToMatrix + ?Sized)) -> Result<Outcome> {
-        let problem = Problem::new(x, self.config.precision)?;
+        let problem = Problem::new(x, self.config.precision)?.on(self.device.clone());
         let mut outcome = self.run(&problem)?;
         match outcome.breakdown.take().and_then(Arc::into_inner) {
             Some(breakdown) => Err(breakdown),
@@ -433,13 +456,17 @@ impl Solver {
             .history
             .reserve(self.config.max_iterations.min(1 << 14));
         let (stopping, clock) = (self.stopping(), Instant::now());
+        let own = self.stopping_rule.clone();
+        let own = own.as_deref();
         let seconds_before = story.state.record.seconds;
         let mut interrupted = false;
         let (reason, breakdown) = loop {
             let state = &story.state;
             let best = state.best.as_ref().map(|best| best.record.iteration);
             if state.iteration > 0
-                && let Some(reason) = stopping.reason(&state.record, best)
+                && let Some(reason) = own
+                    .and_then(|rule| rule.reason(&state.record, best))
+                    .or_else(|| stopping.reason(&state.record, best))
             {
                 break (reason, None);
             }

@@ -261,13 +261,13 @@ impl Stepper<'_> {
     }
 
     /// D of some factors.
-    pub(crate) fn divergence(&mut self, factors: &Factors) -> f64 {
+    pub fn divergence(&mut self, factors: &Factors) -> f64 {
         let (errors, _) = self.workspace.engine.errors(self.problem, factors);
         errors.divergence
     }
 
     /// `Σ λ r` of some factors, in the units of the last bunch.
-    pub(crate) fn penalty(&self, factors: &Factors, lambda: &Array2<f64>) -> f64 {
+    pub fn penalty(&self, factors: &Factors, lambda: &Array2<f64>) -> f64 {
         self.workspace.engine.penalty(self.problem, factors, lambda)
     }
 }

@@ -36,4 +36,4 @@ pub use model::{Borrowed, Model, WeightedPenalty};
 pub use observer::{Observer, Signal};
 pub use outcome::{Outcome, TunedWeights};
 pub use restarts::{Restarted, StartRecord, restarts};
-pub use stopping::{StopReason, Stopping};
+pub use stopping::{StopReason, Stopping, StoppingRule};

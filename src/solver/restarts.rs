@@ -155,7 +155,8 @@ mod tests {
 
     #[test]
     fn the_best_start_is_kept_whatever_the_number_of_threads() {
-        let x = crate::data::benchmark_a(30, 12, 3, 5).x;
+        let entry = |(i, j)| 0.1 + ((i * 12 + j) as f64 * 4.513).fract();
+        let x = ndarray::Array2::from_shape_fn((30, 12), entry);
         let fit = |seed: u64, threads: usize| {
             let config = AltBiConfig::new(3).with_seed(seed).with_threads(threads);
             config.with_max_iterations(20).fit(&x)

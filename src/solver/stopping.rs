@@ -1,6 +1,6 @@
 //! When a run ends, and why.
 
-use std::fmt;
+use std::fmt::{self, Debug};
 
 use serde::{Deserialize, Serialize};
 
@@ -16,6 +16,8 @@ pub enum StopReason {
     MaxIterations,
     /// The outer error had not fallen for a while.
     OutOfPatience,
+    /// A [`StoppingRule`] of the caller's own.
+    OwnRule,
     /// An observer asked for it.
     Interrupted,
     /// A number became non-finite; the state is the last finite one.
@@ -30,6 +32,7 @@ impl fmt::Display for StopReason {
             Self::Converged => "converged",
             Self::MaxIterations => "reached the last iteration",
             Self::OutOfPatience => "the outer error fell no further",
+            Self::OwnRule => "a stopping rule said so",
             Self::Interrupted => "interrupted",
             Self::NotFinite => "became non-finite",
             Self::Refused => "the hypergradient's mode refused",
@@ -37,7 +40,37 @@ impl fmt::Display for StopReason {
     }
 }
 
-/// When a run ends by itself.
+/// When a run ends, short of its last iteration. A rule of your own plugs in like the built-in
+/// one ([`Stopping`]): [`Solver::with_stopping`](super::Solver::with_stopping).
+///
+/// ```
+/// use altbi::solver::{Record, StoppingRule};
+/// use altbi::{AltBiConfig, StopReason};
+///
+/// /// When the fit is good enough.
+/// #[derive(Debug)]
+/// struct GoodEnough(f64);
+///
+/// impl StoppingRule for GoodEnough {
+///     fn reason(&self, record: &Record, _: Option<usize>) -> Option<StopReason> {
+///         (record.divergence < self.0).then_some(StopReason::OwnRule)
+///     }
+/// }
+///
+/// let x = ndarray::array![[1.0, 2.0, 0.5], [0.3, 1.0, 4.0]];
+/// let solver = AltBiConfig::new(2).solver(altbi::Beta::KL, altbi::NoPenalty);
+/// let outcome = solver.with_stopping(GoodEnough(0.1)).fit(&x)?;
+/// assert_eq!(outcome.stop_reason, StopReason::OwnRule);
+/// assert!(outcome.divergence < 0.1);
+/// # Ok::<(), altbi::Error>(())
+/// ```
+pub trait StoppingRule: Debug + Send + Sync {
+    /// Why a run that stands here ends, if it does; `best` is the iteration with the lowest
+    /// outer error, where it is known. Asked after each iteration.
+    fn reason(&self, record: &Record, best: Option<usize>) -> Option<StopReason>;
+}
+
+/// The built-in rule.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Stopping {
     /// The paper's rule: `abs(D_k − D_{k−1}) / D_0` at most this, with D taken after the
@@ -49,10 +82,8 @@ pub struct Stopping {
     pub limit: usize,
 }
 
-impl Stopping {
-    /// Why a run that stands here ends, if it does; `best` is the iteration with the lowest
-    /// outer error.
-    pub fn reason(&self, record: &Record, best: Option<usize>) -> Option<StopReason> {
+impl StoppingRule for Stopping {
+    fn reason(&self, record: &Record, best: Option<usize>) -> Option<StopReason> {
         let Record {
             iteration,
             relative_change,

@@ -3,14 +3,14 @@
 use ndarray::Array2;
 
 use super::ledger::{Ledger, Point};
-use super::{DIAL, Rival, Task};
+use super::{DIAL, Task};
 use crate::config::{AltBiConfig, Method, Selection};
 use crate::error::{Error, Result};
 use crate::factors::{Factors, GivenFactors, Side};
 use crate::lambda::{LambdaStart, Layout, Scope, Units};
 use crate::penalty::PenaltyTerm;
 use crate::practical::{self, LONGEST, PATIENCE, REFIT};
-use crate::solver::{Record, Solver, State, Stepper, StopReason, Stopping};
+use crate::solver::{Record, Solver, State, Stepper, StopReason, Stopping, StoppingRule};
 
 /// Updates between two looks at the held-out error.
 const STRIDE: usize = 5;
@@ -23,27 +23,26 @@ const STOPPING: Stopping = Stopping {
     limit: LONGEST / STRIDE,
 };
 
-/// What a solve came to.
+/// What a solve with λ kept came to.
 #[derive(Debug, Clone)]
-pub(crate) struct Solved {
+pub struct Solved {
     /// The dials, one for each weight; none where it was not by dials that λ was chosen.
-    pub(crate) dials: Vec<f64>,
+    pub dials: Vec<f64>,
     /// λ of the best iterate.
-    pub(crate) lambda: Array2<f64>,
+    pub lambda: Array2<f64>,
     /// E of the best iterate.
-    pub(crate) outer_error: f64,
+    pub outer_error: f64,
     /// D of the best iterate.
-    pub(crate) divergence: f64,
+    pub divergence: f64,
     /// Σ λ r of the best iterate.
-    pub(crate) penalty: f64,
+    pub penalty: f64,
     /// The best iterate.
-    pub(crate) factors: Factors,
+    pub factors: Factors,
 }
 
-/// What a rival decided for.
+/// What a rival decided for ([`Books::answer`]).
 #[derive(Debug, Clone)]
-pub(crate) struct Answer {
-    pub(crate) rival: Rival,
+pub struct Answer {
     pub(crate) outer_error: f64,
     pub(crate) factors: Factors,
     /// After a few updates on all entries.
@@ -57,8 +56,9 @@ pub(crate) struct Answer {
     pub(crate) points: Vec<Point>,
 }
 
-/// A task with its start, and the books of one rival.
-pub(crate) struct Books<'a> {
+/// A task with its start, and the books of one rival: solves with given weights, as long as
+/// there is something left to spend.
+pub struct Books<'a> {
     pub(crate) task: &'a Task,
     pub(crate) ledger: Ledger<'a>,
     config: AltBiConfig,
@@ -122,17 +122,31 @@ impl<'a> Books<'a> {
             .by_outer_error()
     }
 
-    /// How many numbers there are to choose.
-    pub(crate) fn dials(&self) -> usize {
+    /// What all rivals work on.
+    pub fn task(&self) -> &Task {
+        self.task
+    }
+
+    /// Updates that are left to spend.
+    pub fn left(&self) -> f64 {
+        self.ledger.left()
+    }
+
+    /// How many numbers there are to choose: log λ of each penalty, or of each component.
+    pub fn dials(&self) -> usize {
         self.layout.len()
     }
 
-    /// From these dials.
-    pub(crate) fn solve(
-        &mut self,
-        dials: &[f64],
-        from: Option<&Factors>,
-    ) -> Result<Option<Solved>> {
+    /// One solve with these dials, from these factors or from everybody's start, until the
+    /// held-out error has stopped falling or the budget is spent; `None` if it was spent before.
+    ///
+    /// # Errors
+    /// What a solve refuses.
+    ///
+    /// # Panics
+    /// If there are more or fewer dials than [`dials`](Self::dials).
+    pub fn solve(&mut self, dials: &[f64], from: Option<&Factors>) -> Result<Option<Solved>> {
+        assert_eq!(dials.len(), self.dials(), "one number for each dial");
         let weights = dials.iter().map(|dial| dial.clamp(DIAL.0, DIAL.1).exp());
         let lambda = Array2::from_shape_vec((dials.len(), 1), weights.collect());
         let lambda = lambda.expect("a column of dials");
@@ -149,8 +163,11 @@ impl<'a> Books<'a> {
         self.solve(&vec![dial; self.dials()], from)
     }
 
-    /// Without penalty.
-    pub(crate) fn solve_plain(&mut self) -> Result<Option<Solved>> {
+    /// The same without penalty.
+    ///
+    /// # Errors
+    /// What a solve refuses.
+    pub fn solve_plain(&mut self) -> Result<Option<Solved>> {
         let mut config = self.config.clone().with_method(Method::MuT);
         config.lambda = LambdaStart::Auto;
         self.solve_with(config, Vec::new(), None, None, |_, _| true)
@@ -275,43 +292,43 @@ impl<'a> Books<'a> {
         Ok(Some(solved(dials, end, &mut stepper)))
     }
 
-    /// Closes the books: what the rival decided for, and a refit of it.
-    pub(crate) fn answer(self, rival: Rival, chosen: Option<Solved>) -> Result<Answer> {
-        let chosen = match chosen {
-            Some(chosen) => chosen,
-            None => {
-                // Without a single finite error there is only the start.
-                let start = || (f64::INFINITY, self.start.clone());
-                let (outer_error, factors) = self.ledger.best().cloned().unwrap_or_else(start);
-                Solved {
-                    dials: Vec::new(),
-                    lambda: Array2::zeros((self.dials(), 1)),
-                    outer_error,
-                    divergence: f64::NAN,
-                    penalty: f64::NAN,
-                    factors,
-                }
+    /// Closes the books: what the rival decided for, or the best iterate of all if it did not,
+    /// and a refit of it.
+    ///
+    /// # Errors
+    /// What a solve refuses.
+    pub fn answer(self, chosen: Option<Solved>) -> Result<Answer> {
+        let chosen = self.or_start(chosen);
+        let (config, terms) = (self.config.clone(), self.task.terms.clone());
+        self.answer_with(chosen, config, terms)
+    }
+
+    /// A solve, or where there was none the best iterate that was booked.
+    pub(crate) fn or_start(&self, chosen: Option<Solved>) -> Solved {
+        chosen.unwrap_or_else(|| {
+            // Without a single finite error there is only the start.
+            let start = || (f64::INFINITY, self.start.clone());
+            let (outer_error, factors) = self.ledger.best().cloned().unwrap_or_else(start);
+            Solved {
+                dials: Vec::new(),
+                lambda: Array2::zeros((self.dials(), 1)),
+                outer_error,
+                divergence: f64::NAN,
+                penalty: f64::NAN,
+                factors,
             }
-        };
-        let mut config = self.config.clone();
-        if rival == Rival::Fixed {
-            config.units = Units::Absolute;
-        }
-        let terms = self.task.terms.clone();
-        self.answer_with(rival, chosen, config, terms)
+        })
     }
 
     /// The same for a solve with settings and penalties of the rival's own.
     pub(crate) fn answer_with(
         self,
-        rival: Rival,
         chosen: Solved,
         config: AltBiConfig,
         terms: Vec<(Side, PenaltyTerm)>,
     ) -> Result<Answer> {
         let (refit, divergence) = self.refit(&chosen, config, terms)?;
         Ok(Answer {
-            rival,
             outer_error: chosen.outer_error,
             factors: chosen.factors,
             refit,

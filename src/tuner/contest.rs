@@ -5,10 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::books::Answer;
 use super::ledger::or_null;
-use super::{
-    Books, Point, Rival, Task, covariance, discrepancy, exponential, genetic, grid, hypergradient,
-    l_curve, parzen, path, random, relevance, single,
-};
+use super::{Books, BuiltIn, Point, Rival, Task, hypergradient};
 use crate::error::{Error, Result};
 use crate::lambda::Scope;
 use crate::metrics::{PairedDifference, Spread};
@@ -16,8 +13,11 @@ use crate::metrics::{PairedDifference, Spread};
 /// One rival on one task.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Standing {
-    /// Who.
-    pub rival: Rival,
+    /// Who, by name.
+    pub rival: String,
+    /// Whether it is one that goes on until the budget is spent.
+    #[serde(default)]
+    pub searches: bool,
     /// The seed of the task.
     pub seed: u64,
     /// The held-out error of the answer, per entry.
@@ -54,18 +54,18 @@ pub type Measure = fn(&Standing) -> f64;
 
 impl Contest {
     /// The rivals that took part, in order.
-    pub fn rivals(&self) -> Vec<Rival> {
+    pub fn rivals(&self) -> Vec<&str> {
         let mut rivals = Vec::new();
         for standing in &self.standings {
-            if !rivals.contains(&standing.rival) {
-                rivals.push(standing.rival);
+            if !rivals.contains(&standing.rival.as_str()) {
+                rivals.push(&standing.rival);
             }
         }
         rivals
     }
 
     /// Of one rival, by seed.
-    pub fn of(&self, rival: Rival) -> impl Iterator<Item = &Standing> {
+    pub fn of<'a>(&'a self, rival: &'a str) -> impl Iterator<Item = &'a Standing> {
         self.standings
             .iter()
             .filter(move |standing| standing.rival == rival)
@@ -75,8 +75,8 @@ impl Contest {
     /// does better. `None` where an error is not known.
     pub fn compared(
         &self,
-        first: Rival,
-        second: Rival,
+        first: &str,
+        second: &str,
         measure: Measure,
     ) -> Option<PairedDifference> {
         let differences: Vec<f64> = self
@@ -109,11 +109,11 @@ impl Contest {
     }
 
     /// The rivals by the geometric mean of a measure, best first.
-    pub fn ranking(&self, measure: Measure) -> Vec<Rival> {
+    pub fn ranking(&self, measure: Measure) -> Vec<&str> {
         let mut rivals = self.rivals();
-        let place = |rival: &Rival| {
-            let logs = self.mean(*rival, measure).map(|_| {
-                let logs = self.of(*rival).map(|standing| measure(standing).ln());
+        let place = |rival: &str| {
+            let logs = self.mean(rival, measure).map(|_| {
+                let logs = self.of(rival).map(|standing| measure(standing).ln());
                 logs.sum::<f64>()
             });
             logs.unwrap_or(f64::INFINITY)
@@ -123,7 +123,7 @@ impl Contest {
     }
 
     /// The mean of some number of a rival.
-    pub fn mean(&self, rival: Rival, measure: Measure) -> Option<Spread> {
+    pub fn mean(&self, rival: &str, measure: Measure) -> Option<Spread> {
         Spread::of(&self.of(rival).map(measure).collect::<Vec<_>>())
     }
 }
@@ -137,7 +137,7 @@ impl Contest {
 /// What a solve refuses.
 pub fn contest(
     tasks: &[Task],
-    rivals: &[Rival],
+    rivals: &[&dyn Rival],
     scope: Scope,
     dials: Scope,
     budget: Option<f64>,
@@ -157,35 +157,24 @@ pub fn contest(
         }
         let first = hypergradient::run(task, scope)?;
         let budget = budget.unwrap_or(first.work);
-        let mut stand = |answer: Answer| {
-            let standing = standing(task, answer);
+        let mut stand = |rival: &dyn Rival, answer: Answer| {
+            let standing = standing(task, rival, answer);
             done(&standing);
             standings.push(standing);
         };
-        stand(first);
+        stand(&BuiltIn::Practical, first);
         for rival in rivals {
             if !going() {
                 break;
             }
-            let books = Books::new(task, dials, budget, going)?;
-            let answer = match rival {
-                // It was first.
-                Rival::Practical => continue,
-                Rival::Plain | Rival::None | Rival::Fixed => single::run(*rival, books)?,
-                Rival::Exponential => exponential::run(books)?,
-                Rival::Grid => grid::run(books)?,
-                Rival::Path => path::run(books)?,
-                Rival::Random => random::run(books)?,
-                Rival::Tpe => parzen::run(books)?,
-                Rival::CmaEs => covariance::run(books)?,
-                Rival::Genetic => genetic::run(books)?,
-                Rival::LCurve => l_curve::run(books)?,
-                Rival::Discrepancy => discrepancy::run(books)?,
-                Rival::ArdL1 | Rival::ArdL2 => relevance::run(*rival, books)?,
-            };
+            // It was first.
+            if rival.name() == BuiltIn::Practical.name() {
+                continue;
+            }
+            let answer = rival.choose(Books::new(task, dials, budget, going)?)?;
             // What was broken off is no answer.
             if going() {
-                stand(answer);
+                stand(*rival, answer);
             }
         }
         Ok(standings)
@@ -196,13 +185,14 @@ pub fn contest(
     })
 }
 
-fn standing(task: &Task, answer: Answer) -> Standing {
+fn standing(task: &Task, rival: &dyn Rival, answer: Answer) -> Standing {
     let weights = answer.lambda.iter().copied();
     let lambda = weights.fold((f64::INFINITY, 0.0), |(least, most), weight| {
         (f64::min(least, weight), f64::max(most, weight))
     });
     Standing {
-        rival: answer.rival,
+        rival: rival.name(),
+        searches: rival.searches(),
         seed: task.seed,
         held_out: answer.outer_error / task.held_out_weight(),
         judged: task.judged(&answer.factors),

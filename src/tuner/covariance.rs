@@ -3,7 +3,7 @@
 use cmaes::{CMAESOptions, DVector};
 
 use super::books::{Answer, Solved, better};
-use super::{Books, DIAL, Rival};
+use super::{Books, DIAL};
 use crate::error::{Error, Result};
 
 pub(super) fn run(mut books: Books<'_>) -> Result<Answer> {
@@ -45,6 +45,6 @@ pub(super) fn run(mut books: Books<'_>) -> Result<Answer> {
     drop(search);
     match failed {
         Some(error) => Err(error),
-        None => books.answer(Rival::CmaEs, best),
+        None => books.answer(best),
     }
 }

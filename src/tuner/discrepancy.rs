@@ -5,7 +5,7 @@
 //! entries; that is more than the noise, and λ comes out too strong.
 
 use super::books::{Answer, Solved};
-use super::{Books, DIAL, Rival};
+use super::{Books, DIAL};
 use crate::error::Result;
 
 /// Halvings of the interval.
@@ -32,5 +32,5 @@ pub(super) fn run(mut books: Books<'_>) -> Result<Answer> {
             strong = dial;
         }
     }
-    books.answer(Rival::Discrepancy, chosen.or(plain))
+    books.answer(chosen.or(plain))
 }

@@ -2,7 +2,7 @@
 //! gone; no search, one solve.
 
 use super::books::Answer;
-use super::{Books, DIAL, Rival};
+use super::{Books, DIAL};
 use crate::error::Result;
 
 /// log λ₀, in relative units: as strong as the fit.
@@ -17,5 +17,5 @@ pub(super) fn run(mut books: Books<'_>) -> Result<Answer> {
         // Not before the penalty is gone.
         dial < DIAL.0
     })?;
-    books.answer(Rival::Exponential, solved)
+    books.answer(solved)
 }

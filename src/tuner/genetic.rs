@@ -7,7 +7,7 @@ use genetic_algorithm::strategy::evolve::prelude::*;
 use parking_lot::Mutex;
 
 use super::books::{Answer, Solved, better};
-use super::{Books, DIAL, Rival};
+use super::{Books, DIAL};
 use crate::error::{Error, Result};
 
 /// Dials at a time.
@@ -107,6 +107,6 @@ pub(super) fn run(books: Books<'_>) -> Result<Answer> {
     } = shared.into_inner();
     match failed {
         Some(error) => Err(error),
-        None => books.answer(Rival::Genetic, best),
+        None => books.answer(best),
     }
 }

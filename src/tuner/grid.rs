@@ -5,7 +5,7 @@ use rand::seq::SliceRandom;
 
 use super::books::{Answer, better};
 use super::random::generator;
-use super::{Books, DIAL, Rival};
+use super::{Books, DIAL};
 use crate::error::Result;
 
 pub(super) fn run(mut books: Books<'_>) -> Result<Answer> {
@@ -32,7 +32,7 @@ pub(super) fn run(mut books: Books<'_>) -> Result<Answer> {
         }
         per_dial += 1;
     }
-    books.answer(Rival::Grid, best)
+    books.answer(best)
 }
 
 /// A larger grid could not be walked through, nor counted.

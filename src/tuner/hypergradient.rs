@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
+use super::Task;
 use super::books::Answer;
 use super::ledger::Ledger;
-use super::{Rival, Task};
 use crate::error::Result;
 use crate::lambda::Scope;
 use crate::practical::{Practical, Stage, WARM_START};
@@ -48,7 +48,6 @@ pub(super) fn run(task: &Task, scope: Scope) -> Result<Answer> {
     let result = result.expect("nobody interrupts");
     let ledger = ledger.lock();
     Ok(Answer {
-        rival: Rival::Practical,
         outer_error: result.outcome.outer_error,
         lambda: result.outcome.lambda.clone(),
         refit: result.outcome.factors(),

@@ -2,14 +2,14 @@
 //! corner is taken; held-out entries stop the solves, as everybody's, but do not choose λ.
 
 use super::books::{Answer, Solved};
-use super::{Books, Rival, path};
+use super::{Books, path};
 use crate::error::Result;
 
 pub(super) fn run(mut books: Books<'_>) -> Result<Answer> {
     let solves = path::alike(&mut books)?;
     let points: Vec<(f64, f64)> = solves.iter().map(place).collect();
     let corner = corner(&points).map(|index| solves[index].clone());
-    books.answer(Rival::LCurve, corner.or_else(|| solves.last().cloned()))
+    books.answer(corner.or_else(|| solves.last().cloned()))
 }
 
 /// log D and the logarithm of the penalties without λ, in relative units.

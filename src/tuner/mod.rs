@@ -27,6 +27,7 @@
 //! error, and where the truth or a test mask is known ([`Judge`]) the error there.
 
 mod books;
+mod built_in;
 mod contest;
 mod covariance;
 mod discrepancy;
@@ -43,98 +44,70 @@ mod relevance;
 mod single;
 mod task;
 
-use serde::{Deserialize, Serialize};
+use std::fmt::Debug;
 
-use crate::words::words;
+use crate::error::Result;
 
+pub use books::{Answer, Books, Solved};
+pub use built_in::{BuiltIn, RIVALS};
 pub use contest::{Contest, Standing, contest};
 pub use ledger::Point;
 pub use task::{Judge, Task};
 
-pub(crate) use books::Books;
-
 /// The interval of a dial.
 pub const DIAL: (f64, f64) = (-9.0, 4.0);
 
-/// The rivals by name.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Rival {
-    /// Hypergradients.
-    Practical,
-    /// No penalty, stopped early.
-    Plain,
-    /// No penalty, not stopped.
-    None,
-    /// λ = 0.5.
-    Fixed,
-    /// λ₀ e^(−τk).
-    Exponential,
-    /// A grid.
-    Grid,
-    /// A warm-started path.
-    Path,
-    /// Random search.
-    Random,
-    /// Parzen estimators.
-    Tpe,
-    /// An evolution strategy.
-    CmaEs,
-    /// A genetic algorithm.
-    Genetic,
-    /// The corner of the L-curve.
-    LCurve,
-    /// The discrepancy principle.
-    Discrepancy,
-    /// Automatic relevance determination, ℓ1.
-    ArdL1,
-    /// Automatic relevance determination, squared ℓ2.
-    ArdL2,
-}
+/// A way to choose λ. One of your own joins a [`contest`] like the [built-in ones](BuiltIn).
+///
+/// ```
+/// use altbi::tuner::{Answer, Books, BuiltIn, DIAL, Rival, Task, contest};
+/// use altbi::{Beta, L1, PenaltyTerm, Precision, Problem, Result, Scope, Side, criterion::Unseen};
+///
+/// /// The middle of all dials, and nothing else.
+/// #[derive(Debug)]
+/// struct Middle;
+///
+/// impl Rival for Middle {
+///     fn name(&self) -> String {
+///         "middle".into()
+///     }
+///
+///     fn choose(&self, mut books: Books<'_>) -> Result<Answer> {
+///         let dials = vec![(DIAL.0 + DIAL.1) / 2.0; books.dials()];
+///         let solved = books.solve(&dials, None)?;
+///         books.answer(solved)
+///     }
+/// }
+///
+/// let x = altbi::data::benchmark_a(30, 15, 2, 1).x;
+/// let task = Task::of_data(
+///     Problem::new(&x, Precision::F64)?,
+///     Unseen::Entries(0.1).into(),
+///     0.0,
+///     2,
+///     std::sync::Arc::new(Beta::KL),
+///     vec![(Side::W, PenaltyTerm::tuned(L1))],
+///     1,
+/// )?;
+/// let rivals: [&dyn Rival; 2] = [&BuiltIn::Plain, &Middle];
+/// let (scope, dials) = (Scope::Hierarchical(1.0), Scope::Shared);
+/// let all = contest(&[task], &rivals, scope, dials, None, &|_| (), &|| true)?;
+/// assert_eq!(all.rivals(), ["practical", "plain", "middle"]);
+/// assert!(all.of("middle").all(|standing| standing.held_out.is_finite()));
+/// # Ok::<(), altbi::Error>(())
+/// ```
+pub trait Rival: Debug + Sync {
+    /// Its name in standings and tables.
+    fn name(&self) -> String;
 
-/// All of them. The first sets the budget of the others.
-pub const RIVALS: [Rival; 15] = [
-    Rival::Practical,
-    Rival::Plain,
-    Rival::None,
-    Rival::Fixed,
-    Rival::Exponential,
-    Rival::Grid,
-    Rival::Path,
-    Rival::Random,
-    Rival::Tpe,
-    Rival::CmaEs,
-    Rival::Genetic,
-    Rival::LCurve,
-    Rival::Discrepancy,
-    Rival::ArdL1,
-    Rival::ArdL2,
-];
-
-impl Rival {
     /// Whether it goes on until the budget is spent.
-    pub fn searches(self) -> bool {
-        matches!(
-            self,
-            Self::Grid | Self::Path | Self::Random | Self::Tpe | Self::CmaEs | Self::Genetic
-        )
+    fn searches(&self) -> bool {
+        false
     }
-}
 
-words!(Rival, "rival" {
-    Practical = "practical",
-    Plain = "plain",
-    None = "none",
-    Fixed = "fixed",
-    Exponential = "exponential",
-    Grid = "grid",
-    Path = "path",
-    Random = "random",
-    Tpe = "tpe",
-    CmaEs = "cma-es",
-    Genetic = "genetic",
-    LCurve = "l-curve",
-    Discrepancy = "discrepancy",
-    ArdL1 = "ard-l1",
-    ArdL2 = "ard-l2",
-});
+    /// Makes solves, and closes the books with an answer.
+    ///
+    /// # Errors
+    /// What a solve refuses.
+    fn choose(&self, books: Books<'_>) -> Result<Answer>;
+}

@@ -5,7 +5,7 @@ use tpe::{TpeOptimizer, parzen_estimator, range};
 
 use super::books::{Answer, better};
 use super::random::generator;
-use super::{Books, DIAL, Rival};
+use super::{Books, DIAL};
 use crate::error::Result;
 
 /// Trials before there is anything to estimate from.
@@ -40,5 +40,5 @@ pub(super) fn run(mut books: Books<'_>) -> Result<Answer> {
         }
         best = better(best, solved);
     }
-    books.answer(Rival::Tpe, best)
+    books.answer(best)
 }

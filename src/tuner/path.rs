@@ -5,7 +5,7 @@
 //! multiplicative updates do not bring back what a strong penalty has brought to zero.)
 
 use super::books::{Answer, Solved, better};
-use super::{Books, DIAL, Rival};
+use super::{Books, DIAL};
 use crate::error::Result;
 
 /// Solves along one path.
@@ -49,5 +49,5 @@ pub(super) fn run(mut books: Books<'_>) -> Result<Answer> {
         }
         turn += 1;
     }
-    books.answer(Rival::Path, best)
+    books.answer(best)
 }

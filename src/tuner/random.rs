@@ -4,7 +4,7 @@ use rand::rngs::ChaCha8Rng;
 use rand::{RngExt, SeedableRng};
 
 use super::books::{Answer, better};
-use super::{Books, DIAL, Rival};
+use super::{Books, DIAL};
 use crate::error::Result;
 
 /// The random numbers of searches, in a stream of their own.
@@ -25,5 +25,5 @@ pub(super) fn run(mut books: Books<'_>) -> Result<Answer> {
             None => break,
         }
     }
-    books.answer(Rival::Random, best)
+    books.answer(best)
 }

@@ -11,7 +11,6 @@
 
 use ndarray::Array2;
 
-use super::Rival;
 use super::books::{Answer, Books, Solved};
 use crate::config::{BunchOver, Exponent, Normalization};
 use crate::criterion::Unseen;
@@ -85,8 +84,8 @@ fn noise(books: &Books<'_>) -> f64 {
     }
 }
 
-pub(super) fn run(rival: Rival, mut books: Books<'_>) -> Result<Answer> {
-    let squares = rival == Rival::ArdL2;
+/// By ½‖·‖², or by ‖·‖₁.
+pub(super) fn run(squares: bool, mut books: Books<'_>) -> Result<Answer> {
     let prior = Prior::new(&books, squares);
     let term = || {
         if squares {
@@ -134,5 +133,5 @@ pub(super) fn run(rival: Rival, mut books: Books<'_>) -> Result<Answer> {
         penalty: f64::NAN,
         factors: state.factors,
     };
-    books.answer_with(rival, solved, config, terms)
+    books.answer_with(solved, config, terms)
 }

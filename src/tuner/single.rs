@@ -1,17 +1,30 @@
 //! Rivals that make one solve: no penalty, stopped early or not; the paper's fixed λ.
 
+use super::Books;
 use super::books::Answer;
-use super::{Books, Rival};
 use crate::error::Result;
+use crate::lambda::Units;
 
 /// λ of the paper's P-MU.
 const FIXED: f64 = 0.5;
 
-pub(super) fn run(rival: Rival, mut books: Books<'_>) -> Result<Answer> {
-    let solved = match rival {
-        Rival::None => books.solve_to_the_end()?,
-        Rival::Fixed => books.solve_absolute(FIXED)?,
-        _ => books.solve_plain()?,
-    };
-    books.answer(rival, solved)
+/// Stopped early.
+pub(super) fn plain(mut books: Books<'_>) -> Result<Answer> {
+    let solved = books.solve_plain()?;
+    books.answer(solved)
+}
+
+/// Not stopped.
+pub(super) fn none(mut books: Books<'_>) -> Result<Answer> {
+    let solved = books.solve_to_the_end()?;
+    books.answer(solved)
+}
+
+/// With the fixed λ.
+pub(super) fn fixed(mut books: Books<'_>) -> Result<Answer> {
+    let solved = books.solve_absolute(FIXED)?;
+    let solved = books.or_start(solved);
+    let config = books.config().with_units(Units::Absolute);
+    let terms = books.task.terms.clone();
+    books.answer_with(solved, config, terms)
 }

@@ -2,6 +2,7 @@
 
 #![allow(dead_code, reason = "each test file uses its own part of this")]
 
+#[cfg(feature = "cli")]
 pub mod command;
 pub mod mat;
 

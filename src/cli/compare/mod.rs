@@ -12,7 +12,7 @@ use altbi::data::{Noise, fingerprint, text_fingerprint};
 use altbi::divergence::Outer;
 use altbi::problem::Weights;
 use altbi::report::{shell_quoted, write_contest};
-use altbi::tuner::{Judge, RIVALS, Rival, Standing, Task, contest};
+use altbi::tuner::{BuiltIn, Judge, RIVALS, Rival, Standing, Task, contest};
 use altbi::{Beta, Divergence, Error, Result, Scope};
 use clap::{Args, ValueEnum};
 
@@ -83,8 +83,8 @@ pub struct CompareArguments {
     #[arg(long, value_name = "FILE", requires = "data")]
     truth: Option<String>,
     /// Rivals, separated by commas [default: all]
-    #[arg(long, value_delimiter = ',', value_parser = words::<Rival>())]
-    rivals: Vec<Rival>,
+    #[arg(long, value_delimiter = ',', value_parser = words::<BuiltIn>())]
+    rivals: Vec<BuiltIn>,
     /// Updates that each rival may make [default: as many as practical makes]
     #[arg(long, value_name = "N")]
     budget: Option<usize>,
@@ -133,12 +133,12 @@ enum BenchmarkSize {
 }
 
 impl CompareArguments {
-    fn rivals(&self) -> Vec<Rival> {
+    fn rivals(&self) -> Vec<BuiltIn> {
         if self.rivals.is_empty() {
             return RIVALS.to_vec();
         }
         // Errors are told relative to plain.
-        let mut rivals = vec![Rival::Practical, Rival::Plain];
+        let mut rivals = vec![BuiltIn::Practical, BuiltIn::Plain];
         for rival in &self.rivals {
             if !rivals.contains(rival) {
                 rivals.push(*rival);
@@ -265,7 +265,9 @@ pub fn compare(arguments: &CompareArguments) -> Result<Ending> {
     let going = || !interrupted.load(Ordering::Relaxed);
     let budget = arguments.budget.map(|updates| updates as f64);
     let (scope, dials) = (arguments.lambda_scope, arguments.rival_scope);
-    let compared = pool.install(|| contest(&missing, &rivals, scope, dials, budget, &done, &going));
+    let taking_part: Vec<&dyn Rival> = rivals.iter().map(|rival| rival as &dyn Rival).collect();
+    let compared =
+        pool.install(|| contest(&missing, &taking_part, scope, dials, budget, &done, &going));
     progress.clear();
     compared?;
     let all = store.finished()?;

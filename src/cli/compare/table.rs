@@ -1,7 +1,7 @@
 //! The comparison as a table.
 
 use altbi::report::ratio;
-use altbi::tuner::{Contest, Rival, Standing};
+use altbi::tuner::{Contest, Standing};
 
 use crate::cli::output::say;
 
@@ -22,10 +22,10 @@ pub(super) fn print(contest: &Contest) {
     ));
     for rival in contest.ranking(deciding) {
         let to_plain =
-            |measure: fn(&Standing) -> f64| ratio(contest.compared(rival, Rival::Plain, measure));
+            |measure: fn(&Standing) -> f64| ratio(contest.compared(rival, "plain", measure));
         let against = contest
-            .compared(Rival::Practical, rival, deciding)
-            .filter(|_| rival != Rival::Practical);
+            .compared("practical", rival, deciding)
+            .filter(|_| rival != "practical");
         let p = against.map_or("–".into(), |against| format!("{:.3}", against.p));
         let mean = |measure: fn(&Standing) -> f64| {
             contest.mean(rival, measure).map_or(f64::NAN, |of| of.mean)

@@ -1,0 +1,137 @@
+//! altbi as a layer in somebody else's Burn training loop.
+//!
+//! A linear encoder guesses W from X in one step; the layer improves the guess by four
+//! multiplicative updates and gives back the error of what it has. Everything is on the caller's
+//! tape: one `backward` goes through the error, the updates (with the dictionary H and the
+//! weights λ in them) and the encoder. So the encoder learns where the updates want to begin.
+//!
+//! ```text
+//! cargo run --release --example burn_layer
+//! ```
+
+use std::sync::Arc;
+
+use altbi::update::Rule;
+use altbi::{Beta, Bunch, L1, Pair, PenaltyTerm, Precision, Problem, Result, Side, Span, Training};
+use burn::tensor::{Tensor, activation::softplus};
+use ndarray::Array2;
+
+/// Everything that is learned.
+#[derive(Clone)]
+struct Parameters {
+    /// m×r: the guess is `softplus(X encoder)`.
+    encoder: Tensor<2>,
+    /// m×r: Hᵀ is its exponential.
+    dictionary: Tensor<2>,
+    /// n×1: so is λ.
+    weights: Tensor<2>,
+}
+
+impl Parameters {
+    fn each(&self, f: impl Fn(&Tensor<2>) -> Tensor<2>) -> Self {
+        Self {
+            encoder: f(&self.encoder),
+            dictionary: f(&self.dictionary),
+            weights: f(&self.weights),
+        }
+    }
+
+    /// Encoder, layer, loss.
+    fn loss(&self, layer: &Bunch, x: &Tensor<2>) -> Tensor<1> {
+        let guess = softplus(x.clone().matmul(self.encoder.clone()), 1.0);
+        let pair = Pair {
+            w: guess,
+            h: self.dictionary.clone().exp(),
+        };
+        let improved = layer.run(&pair, &[self.weights.clone().exp()]);
+        layer.outer_errors(&improved).sum()
+    }
+
+    /// The loss, and its slopes by Burn's tape.
+    fn slopes(&self, layer: &Bunch, x: &Tensor<2>) -> (f64, Self) {
+        let leaves = self.each(|tensor| tensor.clone().autodiff().require_grad());
+        let loss = leaves.loss(layer, &x.clone().autodiff());
+        let slopes = loss.backward();
+        let slopes = leaves.each(|leaf| {
+            leaf.grad(&slopes)
+                .expect("it is on the way")
+                .without_autodiff()
+        });
+        (loss.into_scalar::<f64>(), slopes)
+    }
+}
+
+fn main() -> Result<()> {
+    let (rows, columns, rank) = (60, 20, 3);
+    let data = altbi::data::benchmark_a(rows, columns, rank, 7).x + 0.01;
+    let problem = Problem::new(&data, Precision::F64)?;
+    let x = problem.tensor("X", &data, [rows, columns])?;
+
+    let rule = Rule::new(Arc::new(Beta::KL), vec![PenaltyTerm::tuned(L1)]);
+    let (of_h, span) = (
+        Rule::new(Arc::new(Beta::KL), Vec::new()),
+        Span::One(Side::W),
+    );
+    let layer = Bunch::fused(&problem, rule, of_h, Arc::new(Training), span, 4)?;
+
+    let draw = |rows: usize, columns: usize, scale: f64| {
+        let entry =
+            |(i, j): (usize, usize)| scale * (((7 * i + 3 * j + i * j) % 11) as f64 / 11.0 - 0.5);
+        problem.tensor(
+            "a parameter",
+            &Array2::from_shape_fn((rows, columns), entry),
+            [rows, columns],
+        )
+    };
+    let mut parameters = Parameters {
+        encoder: draw(columns, rank, 0.1)?,
+        dictionary: draw(columns, rank, 1.0)?,
+        weights: draw(rows, 1, 0.1)? - 3.0,
+    };
+
+    // Is the slope right? Against a central difference in one number of the dictionary.
+    let (first, slopes) = parameters.slopes(&layer, &x);
+    let moved = |by: f64| -> Result<f64> {
+        let mut one = Array2::zeros((columns, rank));
+        one[[4, 1]] = by;
+        let one = problem.tensor("a move", &one, [columns, rank])?;
+        let dictionary = parameters.dictionary.clone() + one;
+        let moved = Parameters {
+            dictionary,
+            ..parameters.clone()
+        };
+        Ok(moved.loss(&layer, &x).into_scalar::<f64>())
+    };
+    let difference = (moved(1e-5)? - moved(-1e-5)?) / 2e-5;
+    let slope = slopes.dictionary.slice([4..5, 1..2]).into_scalar::<f64>();
+    println!("slope {slope:.8}, by differences {difference:.8}");
+    assert!((slope - difference).abs() < 1e-6 * difference.abs().max(1.0));
+
+    // Plain descent, each tensor by a step of the same length.
+    let mut last = first;
+    for step in 0..300 {
+        let (loss, slopes) = parameters.slopes(&layer, &x);
+        let rate = 0.1 / (1.0 + 0.02 * step as f64);
+        let descended = |tensor: &Tensor<2>, slope: Tensor<2>| {
+            let steepest = slope.clone().abs().max().into_scalar::<f64>().max(1e-12);
+            tensor.clone() - slope * (rate / steepest)
+        };
+        parameters = Parameters {
+            encoder: descended(&parameters.encoder, slopes.encoder),
+            dictionary: descended(&parameters.dictionary, slopes.dictionary),
+            weights: descended(&parameters.weights, slopes.weights),
+        };
+        last = loss;
+        if step % 60 == 0 {
+            println!("step {step:>3}: loss {loss:.4}");
+        }
+    }
+    println!("loss from {first:.4} to {last:.4}");
+    assert!(last < 0.1 * first);
+    Ok(())
+}
+
+#[test]
+fn verifies_itself() {
+    main().unwrap();
+}

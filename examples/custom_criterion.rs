@@ -1,0 +1,101 @@
+//! An outer error of your own: λ is tuned for what you care about, whatever the updates lower.
+//!
+//! Here it is `E = Σ log(1 + (x − y)²)` over held-out entries. A gross error counts little more
+//! than a large one, so a few broken entries do not decide about λ.
+//!
+//! ```text
+//! cargo run --release --example custom_criterion
+//! ```
+
+use std::sync::Arc;
+
+use altbi::check::check_bunch;
+use altbi::criterion::Entries;
+use altbi::problem::Observed;
+use altbi::update::Rule;
+use altbi::{
+    AltBiConfig, Beta, Bunch, Criterion, Divergence, L1, Mode, Pair, PenaltyTerm, Precision,
+    Problem, Result, Selection, Side, Span,
+};
+use burn::tensor::Tensor;
+
+#[derive(Debug, Clone, Copy)]
+struct Robust;
+
+impl Robust {
+    /// Residuals and their weights: 1 for a held-out entry, 0 elsewhere.
+    fn residuals(observed: &Observed, y: &Tensor<2>) -> (Tensor<2>, Tensor<2>) {
+        let weights = observed.held_out.clone().expect("entries are held out");
+        (observed.x.clone() - y.clone(), weights)
+    }
+}
+
+impl Criterion for Robust {
+    fn name(&self) -> String {
+        "robust".into()
+    }
+
+    fn entries(&self) -> Entries {
+        Entries::HeldOut
+    }
+
+    fn value(&self, _: &dyn Divergence, observed: &Observed, y: &Tensor<2>) -> Tensor<2> {
+        let (residuals, weights) = Self::residuals(observed, y);
+        (residuals.square().log1p() * weights).sum_dim(1)
+    }
+
+    // Reverse mode does without; forward and adjoint mode need it.
+    fn derivative(
+        &self,
+        _: &dyn Divergence,
+        observed: &Observed,
+        y: &Tensor<2>,
+    ) -> Option<Tensor<2>> {
+        let (residuals, weights) = Self::residuals(observed, y);
+        Some(residuals.clone() * -2.0 / (residuals.square() + 1.0) * weights)
+    }
+}
+
+fn main() -> Result<()> {
+    let mut x = altbi::data::benchmark_a(80, 25, 3, 4).x;
+    for broken in 0..10 {
+        x[[7 * broken, 2 * broken]] = 50.0;
+    }
+    let problem = Problem::new(&x, Precision::F64)?.speckled(0.1, 1)?;
+
+    // Is the derivative right? Every mode on one bunch, and differences.
+    let of_w = Rule::new(Arc::new(Beta::KL), vec![PenaltyTerm::tuned(L1)]);
+    let of_h = Rule::new(Arc::new(Beta::KL), Vec::new());
+    let span = Span::One(Side::W);
+    let bunch = Bunch::with_rules(&problem, of_w, of_h, Arc::new(Robust), span, 4)?;
+    let positive = |rows, columns| {
+        ndarray::Array2::from_shape_fn((rows, columns), |(i, j)| {
+            0.2 + ((3 * i + 5 * j) % 7) as f64 / 7.0
+        })
+    };
+    let pair = Pair::new(&problem, &positive(80, 3), &positive(3, 25))?;
+    let lambda = [problem.tensor("λ", &positive(80, 1), [80, 1])?];
+    let modes = [Mode::Forward, Mode::Adjoint, Mode::FiniteDifferences];
+    let report = check_bunch(&bunch, &pair, &lambda, &modes)?;
+    println!("{report}");
+    report.assert_consistent();
+
+    let config = AltBiConfig::new(3)
+        .with_max_iterations(60)
+        .with_select(Selection::Best);
+    let outcome = config
+        .solver(Beta::KL, L1)
+        .with_criterion(Robust)
+        .run(&problem)?;
+    println!(
+        "E from {:.2} to {:.2}",
+        outcome.history[0].outer_error, outcome.outer_error
+    );
+    assert!(outcome.outer_error < 0.5 * outcome.history[0].outer_error);
+    Ok(())
+}
+
+#[test]
+fn verifies_itself() {
+    main().unwrap();
+}
