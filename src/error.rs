@@ -765,6 +765,7 @@ impl Error {
             | Self::NotFiniteEntry { row, .. }
             | Self::OutsideDomain { row, .. }
             | Self::UnobservedRow { row }
+            | Self::Missing { row, .. }
             | Self::NotCounts { row, .. } => *row += first,
             _ => {}
         }

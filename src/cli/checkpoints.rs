@@ -4,12 +4,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use altbi::processes::Processes;
 use altbi::report::RunFolder;
 use altbi::{Checkpoint, Error, Observer, Record, Result, Signal, State};
 use ndarray::Array2;
 use parking_lot::{Mutex, MutexGuard};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::flag::{register, register_conditional_shutdown};
+
+use super::job;
 
 /// Work between two checkpoints where nothing else is said.
 const INTERVAL: Duration = Duration::from_secs(10);
@@ -48,6 +51,7 @@ pub struct Checkpoints {
     history: Vec<Record>,
     lambda_at_start: Option<Array2<f64>>,
     interrupted: Arc<AtomicBool>,
+    processes: Processes,
     aftermath: Arc<Mutex<Aftermath>>,
 }
 
@@ -71,6 +75,7 @@ impl Checkpoints {
             history: Vec::new(),
             lambda_at_start: None,
             interrupted: interruption(),
+            processes: job::processes(),
             aftermath: Arc::default(),
         }
     }
@@ -105,9 +110,10 @@ impl Checkpoints {
         self.aftermath.lock()
     }
 
-    /// Whether Ctrl-C was pressed.
+    /// Whether Ctrl-C was pressed, on any process; all of them ask together.
     pub fn is_interrupted(&self) -> bool {
-        self.interrupted.load(Ordering::SeqCst)
+        let here = self.interrupted.load(Ordering::SeqCst);
+        self.processes.any(here)
     }
 
     /// Writes a state that was observed before, after which other work was interrupted.
@@ -117,15 +123,18 @@ impl Checkpoints {
         }
     }
 
+    /// Whether process 0, which has the folder, is to write a checkpoint.
     fn is_due(&self, iteration: usize) -> bool {
-        match self.every {
+        let due = match self.every {
             Some(every) => iteration > 0 && iteration.is_multiple_of(every),
             None => self.last.elapsed() >= INTERVAL,
-        }
+        };
+        self.processes.any(due && self.folder.is_some())
     }
 
+    /// Writes a state, of all processes together.
     fn write(&mut self, state: &State) -> Result<()> {
-        let Some(folder) = &self.folder else {
+        let (Some(state), Some(folder)) = (state.gathered(), &self.folder) else {
             return Ok(());
         };
         let made = self.note().folder_made;
@@ -135,7 +144,7 @@ impl Checkpoints {
         }
         let lambda = self.lambda_at_start.as_ref().expect("the start was seen");
         let (data, settings) = (&self.data_hash, &self.settings_hash);
-        let checkpoint = Checkpoint::new(data, settings, state, lambda, &self.history);
+        let checkpoint = Checkpoint::new(data, settings, &state, lambda, &self.history);
         folder.write_checkpoint(&checkpoint.encode())?;
         self.last = Instant::now();
         Ok(())
@@ -143,10 +152,10 @@ impl Checkpoints {
 
     fn observed(&mut self, record: &Record, state: &State) -> Result<Signal> {
         self.history.push(record.clone());
-        if self.lambda_at_start.is_none() {
-            self.lambda_at_start = Some(state.lambda.clone());
+        if record.iteration == 0 {
+            self.lambda_at_start = state.gathered().map(|state| state.lambda);
         }
-        let stop = self.interrupted.load(Ordering::SeqCst);
+        let stop = self.is_interrupted();
         if stop || self.is_due(record.iteration) {
             self.write(state)?;
         }

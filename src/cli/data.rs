@@ -6,16 +6,18 @@ use std::str::FromStr;
 
 use altbi::data::{
     Contents, Decimal, Detect, Encoding, Reading, Separator, Source, Table, TableOptions,
-    check_room, fingerprint, text_fingerprint,
+    check_room, fingerprint_of_share, text_fingerprint,
 };
 use altbi::device::Device;
 use altbi::problem::Weights;
+use altbi::processes::Share;
 use altbi::report::Labels;
 use altbi::{Error, Matrix, Precision, Problem, Result, SparseMatrix, Zeros};
 use clap::{Args, ValueEnum};
 use ndarray::Array2;
 
 use super::arguments::{device_name, words};
+use super::job;
 use super::output::complain;
 
 /// How the data is read, and in which precision it is worked on.
@@ -105,6 +107,8 @@ pub struct Data {
     /// How the table was read, if the data is one.
     pub reading: Option<Reading>,
     weights: Option<Weights>,
+    /// The rows that this process has.
+    share: Share,
 }
 
 impl DataArguments {
@@ -119,9 +123,11 @@ impl DataArguments {
                 reason: "it can be read only once",
             });
         }
-        let table = match source.read_contents(self.options())? {
+        let processes = job::processes();
+        let (contents, share) = source.read_share(self.options(), &processes)?;
+        let table = match contents {
             Contents::Table(table) => table,
-            Contents::Sparse(matrix) => return self.sparse(matrix),
+            Contents::Sparse(matrix) => return self.sparse(matrix, share),
         };
         let reading = table.reading.as_ref();
         if let Some(guess) = reading.and_then(|reading| reading.guess.as_ref())
@@ -130,13 +136,19 @@ impl DataArguments {
             complain(format!("note: {source}: {guess}"));
         }
         if self.missing == Missing::Error && self.mask.is_none() {
-            table.check_complete()?;
+            share.agree(table.check_complete())?;
         }
-        self.weighted(table)
+        self.weighted_rows(table, share)
     }
 
-    /// A table with its weights.
-    pub fn weighted(&self, table: Table) -> Result<Data> {
+    /// A table that every process has, with its weights.
+    pub fn weighted(&self, mut table: Table) -> Result<Data> {
+        let share = Share::of(&job::processes(), table.values.nrows())?;
+        table.values = share.cut(&table.values);
+        self.weighted_rows(table, share)
+    }
+
+    fn weighted_rows(&self, table: Table, share: Share) -> Result<Data> {
         if self.zeros == Zeros::Missing {
             return Err(Error::Conflict {
                 first: "--zeros missing",
@@ -145,7 +157,8 @@ impl DataArguments {
             });
         }
         let mask = self.mask.as_deref().map(Source::from);
-        let given = mask.map(|mask| self.read_mask(&mask, &table)).transpose()?;
+        let given = mask.map(|mask| self.read_mask(&mask, &table, &share));
+        let given = given.transpose()?;
         let present = match self.missing {
             Missing::Mask => table.mask(),
             Missing::Error => None,
@@ -163,28 +176,32 @@ impl DataArguments {
             reading: table.reading,
             matrix: table.values.into(),
             weights: weights.map(Weights::from),
+            share,
         })
     }
 
     /// A sparse matrix with its weights.
-    fn sparse(&self, matrix: SparseMatrix) -> Result<Data> {
+    fn sparse(&self, matrix: SparseMatrix, share: Share) -> Result<Data> {
         let mut missing = matrix.triplets().filter(|(.., x)| x.is_nan());
         let first = missing.next();
         let mask = self.mask.as_deref().map(Source::from);
-        let given = mask.map(|mask| mask.read_contents(TableOptions::default()));
-        let given = given.transpose()?.map(|contents| match contents {
+        let options = TableOptions::default();
+        let given = mask.map(|mask| mask.read_share(options, share.processes()));
+        let given = given.transpose()?.map(|(contents, _)| match contents {
             Contents::Table(table) => Weights::Real(table.values),
             Contents::Sparse(weights) => Weights::from(weights),
         });
+        let mut wrong = None;
         let weights = match (first, given) {
             // (A given mask has to leave missing entries out.)
             (None, given) | (Some(_), given @ Some(_)) => given,
             (Some((row, column, _)), None) if self.missing == Missing::Error => {
-                return Err(Error::Missing {
-                    count: missing.count() + 1,
+                wrong = Some(Error::Missing {
+                    count: missing.by_ref().count() + 1,
                     row,
                     column,
                 });
+                None
             }
             (Some(_), None) => {
                 let places = matrix.triplets().filter(|(.., x)| x.is_nan());
@@ -195,22 +212,38 @@ impl DataArguments {
             }
         };
         drop(missing);
+        share.agree(wrong.map_or(Ok(()), Err))?;
         Ok(Data {
             matrix: matrix.into(),
             labels: Labels::default(),
             reading: None,
             weights,
+            share,
         })
     }
 
     /// The mask has a look of its own; where that gives another shape than X's, it is read in
     /// the way of the data.
-    fn read_mask(&self, mask: &Source, table: &Table) -> Result<Array2<f64>> {
-        let weights = mask.read(TableOptions::default())?.values;
+    fn read_mask(&self, mask: &Source, table: &Table, share: &Share) -> Result<Array2<f64>> {
+        let read = |options| {
+            let (contents, _) = mask.read_share(options, share.processes())?;
+            let (found, expected) = (contents.shape(), table.values.dim().into());
+            // (A sparse one of another shape might not fit anywhere.)
+            if matches!(contents, Contents::Sparse(_)) && found != expected {
+                let what = "the mask";
+                return Err(Error::Shape {
+                    what,
+                    expected,
+                    found,
+                });
+            }
+            Ok(contents.into_dense())
+        };
+        let weights = read(TableOptions::default())?;
         let again = self.options();
-        let looks_wrong = weights.dim() != table.values.dim();
+        let looks_wrong = share.processes().any(weights.dim() != table.values.dim());
         if looks_wrong && again != TableOptions::default() && *mask != Source::StandardInput {
-            return Ok(mask.read(again)?.values);
+            return read(again);
         }
         Ok(weights)
     }
@@ -311,27 +344,23 @@ impl Data {
     pub fn problem(&mut self, arguments: &DataArguments) -> Result<Problem> {
         let matrix = std::mem::replace(&mut self.matrix, Array2::zeros((0, 0)).into());
         let weights = self.weights.take();
-        let problem = match matrix {
-            Matrix::Dense(values) => {
-                let weights = weights.map(|weights| weights.to_array());
-                Problem::owning(values, weights, arguments.dtype)?
-            }
-            Matrix::Sparse(values) => {
-                Problem::sparse(values, arguments.zeros, weights, arguments.dtype)?
-            }
-        };
+        let (zeros, precision) = (arguments.zeros, arguments.dtype);
+        let problem = Problem::of_share(matrix, zeros, weights, precision, self.share.clone())?;
         Ok(problem.on(arguments.device.parse::<Device>()?))
     }
 
     /// What tells this data, weights included, from any other.
     pub fn fingerprint(&self) -> String {
-        let of_values = fingerprint(&self.matrix);
-        match &self.weights {
-            Some(weights) => {
-                let of_weights = fingerprint(&weights.to_stored());
-                text_fingerprint(&(of_values + &of_weights))
-            }
-            None => of_values,
+        let of_values = fingerprint_of_share(&self.matrix, &self.share);
+        // Where one process has weights, those of the others are 1.
+        if !self.share.processes().any(self.weights.is_some()) {
+            return of_values;
         }
+        let of_weights = match &self.weights {
+            Some(weights) => weights.to_stored(),
+            None => Array2::from_elem(self.matrix.dim(), 1.0).into(),
+        };
+        let of_weights = fingerprint_of_share(&of_weights, &self.share);
+        text_fingerprint(&(of_values + &of_weights))
     }
 }

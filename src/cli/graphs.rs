@@ -90,7 +90,7 @@ impl GraphArguments {
 
     /// Refuses pictures of another size than the data.
     pub fn check(&self, problem: &Problem) -> Result<()> {
-        let [n, m] = problem.shape();
+        let [n, m] = problem.whole_shape();
         for (shape, factor, lines, found) in [
             (self.shape_w, "W", "rows", n),
             (self.shape_h, "H", "columns", m),
@@ -112,13 +112,20 @@ impl GraphArguments {
 
     /// The graph of a side's rows.
     pub fn of(&self, side: Side, problem: &Problem, labels: Option<&Labels>) -> Result<Graph> {
-        let [n, m] = problem.shape();
+        let [n, m] = problem.whole_shape();
         let (graph, shape, lines, names) = match side {
             Side::W => (&self.graph, self.shape_w, n, labels.map(|of| &of.rows)),
             Side::H => (&self.graph_h, self.shape_h, m, labels.map(|of| &of.columns)),
         };
         let names = names.and_then(|names| names.as_deref());
         match (graph, shape) {
+            (Some(GraphArgument::Nearest(_)), _) if problem.share().is_split() => {
+                Err(Error::NotSplit {
+                    what: "a graph of nearest neighbours".into(),
+                    processes: problem.processes().size(),
+                    reason: "it compares all rows or whole columns; give the graph as a file",
+                })
+            }
             (Some(GraphArgument::Nearest(count)), _) => Graph::nearest(problem, side, *count),
             (Some(GraphArgument::File(file)), _) => {
                 Graph::from_edges(lines, read_edges(Path::new(file), lines, names)?)

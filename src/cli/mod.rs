@@ -21,6 +21,7 @@ mod generate;
 mod gradcheck;
 mod graphs;
 mod headings;
+mod job;
 mod output;
 mod penalties;
 mod preset;
@@ -93,34 +94,49 @@ enum Ending {
     Interrupted,
 }
 
-/// Parses the command line and runs it.
-pub fn run() -> ExitCode {
-    let result = match Cli::parse().command {
-        Command::Fit(arguments) => fit::fit(arguments),
-        Command::Resume(arguments) => fit::resume(&arguments),
-        Command::Encode(arguments) => encode::encode(&arguments),
-        Command::Complete(arguments) => complete::complete(&arguments),
-        Command::Gradcheck(arguments) => gradcheck::gradcheck(&arguments),
-        Command::Bias(arguments) => bias::bias(&arguments),
-        Command::Compare(arguments) => compare::compare(&arguments),
-        Command::Ranks(arguments) => ranks::ranks(&arguments),
-        Command::Generate(arguments) => generate::generate(&arguments),
-        Command::Reproduce(arguments) => reproduce::reproduce(&arguments),
-        Command::Report(arguments) => report::report(&arguments),
-        Command::Completions(arguments) => shell::completions(&arguments),
-        Command::Man => shell::man(),
-    };
-    exit_code(result)
-}
+impl Command {
+    /// Its name, where one process has to do it alone.
+    fn alone(&self) -> Option<&'static str> {
+        Some(match self {
+            Self::Fit(_) | Self::Resume(_) => return None,
+            Self::Encode(_) => "altbi encode",
+            Self::Complete(_) => "altbi complete",
+            Self::Gradcheck(_) => "altbi gradcheck",
+            Self::Bias(_) => "altbi bias",
+            Self::Compare(_) => "altbi compare",
+            Self::Ranks(_) => "altbi ranks",
+            Self::Generate(_) => "altbi generate",
+            Self::Reproduce(_) => "altbi reproduce",
+            Self::Report(_) => "altbi report",
+            Self::Completions(_) => "altbi completions",
+            Self::Man => "altbi man",
+        })
+    }
 
-fn exit_code(result: Result<Ending>) -> ExitCode {
-    match result {
-        Ok(Ending::Done) => ExitCode::SUCCESS,
-        Ok(Ending::CheckFailed) => ExitCode::from(1),
-        Ok(Ending::Interrupted) => ExitCode::from(130),
-        Err(error) => {
-            output::complain(format!("error: {error}"));
-            ExitCode::from(2)
+    fn run(self) -> Result<Ending> {
+        if let Some(name) = self.alone() {
+            job::processes().agree(job::only_alone(name))?;
+        }
+        match self {
+            Self::Fit(arguments) => fit::fit(arguments),
+            Self::Resume(arguments) => fit::resume(&arguments),
+            Self::Encode(arguments) => encode::encode(&arguments),
+            Self::Complete(arguments) => complete::complete(&arguments),
+            Self::Gradcheck(arguments) => gradcheck::gradcheck(&arguments),
+            Self::Bias(arguments) => bias::bias(&arguments),
+            Self::Compare(arguments) => compare::compare(&arguments),
+            Self::Ranks(arguments) => ranks::ranks(&arguments),
+            Self::Generate(arguments) => generate::generate(&arguments),
+            Self::Reproduce(arguments) => reproduce::reproduce(&arguments),
+            Self::Report(arguments) => report::report(&arguments),
+            Self::Completions(arguments) => shell::completions(&arguments),
+            Self::Man => shell::man(),
         }
     }
+}
+
+/// Parses the command line and runs it.
+pub fn run() -> ExitCode {
+    let command = Cli::parse().command;
+    job::run(|| command.run())
 }

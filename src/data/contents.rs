@@ -1,6 +1,9 @@
 //! What a file holds, and how its name tells in which format.
 
+use std::ops::Range;
 use std::path::Path;
+
+use ndarray::{Array2, Axis, Slice};
 
 use super::table::{Separator, Table};
 use crate::error::{Error, Result};
@@ -25,6 +28,36 @@ impl Contents {
             Self::Table(table) => table.values.dim().into(),
             Self::Sparse(matrix) => matrix.shape(),
         }
+    }
+}
+
+impl Contents {
+    /// Every entry; those that a sparse matrix does not store are 0.
+    pub fn into_dense(self) -> Array2<f64> {
+        match self {
+            Self::Table(table) => table.values,
+            Self::Sparse(matrix) => matrix.to_dense(),
+        }
+    }
+
+    /// The rows that `rows` answers with when it is told how many there are.
+    pub(super) fn cut(self, rows: &mut dyn FnMut(usize) -> Result<Range<usize>>) -> Result<Self> {
+        let [all, columns] = self.shape();
+        let own = rows(all)?;
+        if own == (0..all) {
+            return Ok(self);
+        }
+        Ok(match self {
+            Self::Table(table) => {
+                let own = Slice::from(own);
+                let values = table.values.slice_axis(Axis(0), own).to_owned();
+                Self::Table(Table { values, ..table })
+            }
+            Self::Sparse(matrix) => {
+                let (own, columns): (Vec<_>, Vec<_>) = (own.collect(), (0..columns).collect());
+                Self::Sparse(matrix.selected(&own, &columns))
+            }
+        })
     }
 }
 

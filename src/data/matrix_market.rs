@@ -9,9 +9,10 @@
 mod lines;
 
 use std::io::BufRead;
+use std::ops::Range;
 use std::path::Path;
 
-use ndarray::{Array2, ShapeBuilder};
+use ndarray::{Array2, Axis, ShapeBuilder, Slice};
 
 use self::lines::{Kind, Lines, Sizes, fields, shown, whole};
 use super::memory::{Room, check_lines, check_room};
@@ -34,12 +35,21 @@ pub fn matrix_market(matrix: &SparseMatrix) -> String {
     text
 }
 
-/// Reads the matrix of a file.
-pub(super) fn read_matrix_market(input: impl BufRead, path: &Path) -> Result<Matrix> {
-    read_within(input, path, Room::of(path))
+/// Reads the rows of a file that `rows` answers with when it is told how many there are.
+pub(super) fn read_matrix_market(
+    input: impl BufRead,
+    path: &Path,
+    rows: impl FnOnce(usize) -> Result<Range<usize>>,
+) -> Result<Matrix> {
+    read_within(input, path, Room::of(path), rows)
 }
 
-fn read_within(input: impl BufRead, path: &Path, room: Room) -> Result<Matrix> {
+fn read_within(
+    input: impl BufRead,
+    path: &Path,
+    room: Room,
+    rows: impl FnOnce(usize) -> Result<Range<usize>>,
+) -> Result<Matrix> {
     let mut lines = Lines {
         input,
         path,
@@ -49,10 +59,11 @@ fn read_within(input: impl BufRead, path: &Path, room: Room) -> Result<Matrix> {
     };
     let kind = lines.kind()?;
     let sizes = lines.sizes(kind)?;
+    let rows = rows(sizes.rows as usize)?;
     if kind.is_array {
-        Ok(lines.array(kind, sizes)?.into())
+        Ok(lines.array(kind, sizes, rows)?.into())
     } else {
-        Ok(lines.coordinates(kind, sizes)?.into())
+        Ok(lines.coordinates(kind, sizes, rows)?.into())
     }
 }
 
@@ -72,7 +83,16 @@ impl<R: BufRead> Lines<'_, R> {
         }
     }
 
-    fn coordinates(&mut self, kind: Kind, sizes: Sizes) -> Result<SparseMatrix> {
+    fn coordinates(
+        &mut self,
+        kind: Kind,
+        sizes: Sizes,
+        rows: Range<usize>,
+    ) -> Result<SparseMatrix> {
+        let own = |row: u32| {
+            let inside = rows.contains(&(row as usize));
+            inside.then(|| (row as usize - rows.start) as u32)
+        };
         let expected = usize::try_from(sizes.entries).unwrap_or(usize::MAX);
         let mut entries = Vec::with_capacity(expected.min(EXPECTED));
         let mut found = 0;
@@ -87,25 +107,30 @@ impl<R: BufRead> Lines<'_, R> {
                 self.value(fields.next())?
             };
             self.check_end(fields)?;
-            self.room.take(PER_ENTRY)?;
-            entries.push((row, column, value));
+            if let Some(row) = own(row) {
+                self.room.take(PER_ENTRY)?;
+                entries.push((row, column, value));
+            }
             if kind.is_symmetric && row != column {
                 if row < column {
                     return Err(self.wrong(
                         "of a symmetric matrix only entries below the diagonal and on it are stored, and this one is above",
                     ));
                 }
-                self.room.take(PER_ENTRY)?;
-                entries.push((column, row, value));
+                if let Some(line) = own(column) {
+                    self.room.take(PER_ENTRY)?;
+                    entries.push((line, row, value));
+                }
             }
         }
         // Not before the entries turned out to be there.
-        let shape = [sizes.rows as usize, sizes.columns as usize];
+        let shape = [rows.len(), sizes.columns as usize];
         check_lines(self.path, shape[0], shape[1])?;
         SparseMatrix::from_triplets(shape, entries)
     }
 
-    fn array(&mut self, kind: Kind, sizes: Sizes) -> Result<Array2<f64>> {
+    fn array(&mut self, kind: Kind, sizes: Sizes, own: Range<usize>) -> Result<Array2<f64>> {
+        let all = sizes.rows as usize;
         let expected = usize::try_from(sizes.entries).unwrap_or(usize::MAX);
         let mut values = Vec::with_capacity(expected.min(EXPECTED));
         let mut found = 0;
@@ -114,23 +139,27 @@ impl<R: BufRead> Lines<'_, R> {
             let mut fields = fields(&self.text);
             let value = self.value(fields.next())?;
             self.check_end(fields)?;
-            self.room.take(size_of::<f64>())?;
-            values.push(value);
+            // (Of a symmetric one all rows are needed.)
+            if kind.is_symmetric || own.contains(&((found - 1) as usize % all)) {
+                self.room.take(size_of::<f64>())?;
+                values.push(value);
+            }
         }
         let (rows, columns) = (sizes.rows as usize, sizes.columns as usize);
-        check_room(self.path, rows, columns)?;
         if !kind.is_symmetric {
-            let matrix = Array2::from_shape_vec((rows, columns).f(), values);
+            check_room(self.path, own.len(), columns)?;
+            let matrix = Array2::from_shape_vec((own.len(), columns).f(), values);
             let matrix = matrix.expect("as many as were promised");
             return Ok(matrix.as_standard_layout().into_owned());
         }
+        check_room(self.path, rows, columns)?;
         let mut matrix = Array2::zeros((rows, columns));
         let places = (0..columns).flat_map(|column| (column..rows).map(move |row| (row, column)));
         for ((row, column), value) in places.zip(values) {
             matrix[[row, column]] = value;
             matrix[[column, row]] = value;
         }
-        Ok(matrix)
+        Ok(matrix.slice_axis(Axis(0), Slice::from(own)).to_owned())
     }
 
     /// A row or a column, counted from 0.
@@ -179,7 +208,7 @@ mod tests {
     use ndarray::array;
 
     fn read(text: &str) -> Result<Matrix> {
-        read_matrix_market(text.as_bytes(), Path::new("a.mtx"))
+        read_matrix_market(text.as_bytes(), Path::new("a.mtx"), |all| Ok(0..all))
     }
 
     fn dense(text: &str) -> Array2<f64> {
@@ -326,7 +355,7 @@ mod tests {
         // More than there is room for: here four entries.
         let text = format!("{real}9 9 5\n1 1 1\n2 2 1\n3 3 1\n4 4 1\n5 5 1\n");
         let path = Path::new("a.mtx.gz");
-        let within = |bytes| read_within(text.as_bytes(), path, Room::limited(path, bytes));
+        let within = |bytes| read_within(text.as_bytes(), path, Room::limited(path, bytes), |all| Ok(0..all));
         assert!(matches!(
             within(4 * PER_ENTRY),
             Err(Error::ContentsTooLarge { .. })

@@ -31,9 +31,11 @@ mod table;
 use std::fmt;
 use std::fs::File;
 use std::io::{BufRead, BufReader, BufWriter, Write};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use ndarray::Array2;
+use rayon::prelude::*;
 use sha2::{Digest, Sha256};
 
 pub use benchmark::{
@@ -52,6 +54,7 @@ use self::contents::{Format, has_names};
 use self::gzip::unpacked;
 use self::table::read_separated;
 use crate::error::{Error, Result};
+use crate::processes::{Processes, Share, Wide, add};
 use crate::sparse::Matrix;
 
 /// Bytes that are read from a file at a time.
@@ -125,10 +128,42 @@ impl Source {
     /// [`Error::Read`] where the system refuses, [`Error::UnknownFormat`] for
     /// another ending, and what each format's reader says about the contents.
     pub fn read_contents(&self, options: TableOptions) -> Result<Contents> {
+        self.read_rows(options, &mut |all| Ok(0..all))
+    }
+
+    /// Reads the rows of one process, and says which they are. Of a .npy file (row by row) only
+    /// these are read, of a Matrix Market file only these are kept; other formats are read as a
+    /// whole first. Names of rows are those of all.
+    ///
+    /// # Errors
+    /// As [`read_contents`](Self::read_contents); [`Error::FewRows`];
+    /// [`Error::OtherProcess`] where another process cannot read its rows.
+    pub fn read_share(
+        &self,
+        options: TableOptions,
+        processes: &Processes,
+    ) -> Result<(Contents, Share)> {
+        let mut share = None;
+        let contents = self.read_rows(options, &mut |all| {
+            let own = Share::of(processes, all)?;
+            let rows = own.rows();
+            share = Some(own);
+            Ok(rows)
+        });
+        let contents = processes.agree(contents)?;
+        Ok((contents, share.expect("the rows were asked for")))
+    }
+
+    fn read_rows(
+        &self,
+        options: TableOptions,
+        rows: &mut dyn FnMut(usize) -> Result<Range<usize>>,
+    ) -> Result<Contents> {
         let (path, variable) = match self {
             Self::StandardInput => {
                 let input = std::io::stdin().lock();
-                return Ok(read_separated(input, "-", Separator::Comma, options)?.into());
+                let table = read_separated(input, "-", Separator::Comma, options)?;
+                return Contents::from(table).cut(rows);
             }
             Self::File { path, variable } => (path, variable.as_deref()),
         };
@@ -146,16 +181,20 @@ impl Source {
             };
             Ok(input)
         };
-        Ok(match format {
-            Format::Npy => Table::from(npy::read_npy(path)?).into(),
+        let whole: Contents = match format {
+            Format::Npy => return Ok(Table::from(npy::read_npy(path, rows)?).into()),
+            Format::MatrixMarket => {
+                let matrix = matrix_market::read_matrix_market(open()?, path, rows)?;
+                return Ok(matrix.into());
+            }
             Format::Npz => npz::read_npz(path, variable)?.into(),
             Format::Mat => mat::read_mat(open()?, path, variable)?.into(),
-            Format::MatrixMarket => matrix_market::read_matrix_market(open()?, path)?.into(),
             Format::Separated(usual) => {
                 let name = path.display().to_string();
                 read_separated(open()?, &name, usual, options)?.into()
             }
-        })
+        };
+        whole.cut(rows)
     }
 
     /// Reads it, with every entry: those that a sparse matrix does not store are 0.
@@ -246,31 +285,45 @@ fn hexadecimal(digest: &[u8]) -> String {
     digest.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// A fingerprint of a matrix: SHA-256 of its shape and the entries that are stored, in
-/// hexadecimal.
+/// A fingerprint of a matrix, by its shape and the entries that are stored, in hexadecimal.
+///
+/// It is made of SHA-256 fingerprints of the rows, which add up: so it does not matter which
+/// process has which rows.
 pub fn fingerprint(matrix: &Matrix) -> String {
-    let mut hasher = Sha256::new();
+    fingerprint_of_share(matrix, &Share::whole(matrix.dim().0))
+}
+
+/// The same where processes share the rows: that of all of them.
+pub fn fingerprint_of_share(matrix: &Matrix, share: &Share) -> String {
     let (rows, columns) = matrix.dim();
-    for length in [rows, columns] {
+    // One missing entry is like another.
+    let plain = |entry: f64| if entry.is_nan() { f64::NAN } else { entry };
+    let of_row = |row: usize| -> Wide {
+        let mut hasher = Sha256::new();
+        hasher.update(((share.rows().start + row) as u64).to_le_bytes());
+        match matrix {
+            Matrix::Dense(matrix) => {
+                let entries = matrix.row(row).into_iter();
+                entries.for_each(|entry| hasher.update(plain(*entry).to_le_bytes()));
+            }
+            Matrix::Sparse(matrix) => {
+                let (columns, values) = matrix.row(row);
+                for (column, value) in columns.iter().zip(values) {
+                    hasher.update(column.to_le_bytes());
+                    hasher.update(plain(*value).to_le_bytes());
+                }
+            }
+        }
+        hasher.finalize().into()
+    };
+    let all = (0..rows).into_par_iter().map(of_row);
+    let own = all.reduce(|| [0; 32], |a, b| add(&a, &b));
+    let mut hasher = Sha256::new();
+    for length in [share.all(), columns] {
         hasher.update((length as u64).to_le_bytes());
     }
-    let mut add = |entry: f64| {
-        // One missing entry is like another.
-        let entry = if entry.is_nan() { f64::NAN } else { entry };
-        hasher.update(entry.to_le_bytes());
-    };
-    match matrix {
-        Matrix::Dense(matrix) => matrix.iter().copied().for_each(&mut add),
-        Matrix::Sparse(matrix) => matrix.values().iter().copied().for_each(&mut add),
-    }
-    if let Matrix::Sparse(matrix) = matrix {
-        for start in matrix.starts() {
-            hasher.update((*start as u64).to_le_bytes());
-        }
-        for column in matrix.columns() {
-            hasher.update(column.to_le_bytes());
-        }
-    }
+    hasher.update([u8::from(matrix.as_sparse().is_some())]);
+    hasher.update(share.processes().sum_of_wide(&own));
     hexadecimal(&hasher.finalize())
 }
 

@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, BufReader, Read};
+use std::ops::Range;
 use std::path::Path;
 
 use ndarray::{Array2, ShapeBuilder};
@@ -20,8 +21,12 @@ const MOST_ENTRIES: f64 = 1e18;
 /// Bytes that a word may have.
 const LONGEST_WORD: u64 = 1 << 8;
 
-/// Reads one or two dimensions of numbers.
-pub(super) fn read_npy(path: &Path) -> Result<Array2<f64>> {
+/// Reads one or two dimensions of numbers: the rows that `rows` answers with when it is told how
+/// many there are.
+pub(super) fn read_npy(
+    path: &Path,
+    rows: impl FnOnce(usize) -> Result<Range<usize>>,
+) -> Result<Array2<f64>> {
     let io = |source| Error::Read {
         path: path.into(),
         source,
@@ -32,10 +37,36 @@ pub(super) fn read_npy(path: &Path) -> Result<Array2<f64>> {
     };
     let file = File::open(path).map_err(io)?;
     let bytes_in_file = file.metadata().map_err(io)?.len();
-    let numbers = read_numbers(BufReader::new(file), bytes_in_file, &wrong, |shape| {
-        let [rows, columns] = as_matrix(shape).map_err(wrong)?;
-        check_room(path, rows, columns)
-    })?;
+    let mut input = BufReader::new(file);
+    let promised = Promised::read(&mut input, bytes_in_file, &wrong)?;
+    let [all, columns] = as_matrix(&promised.shape).map_err(wrong)?;
+    let own = rows(all)?;
+    check_room(path, own.len(), columns)?;
+    let type_name = promised.header.dtype().descr();
+    let wide = promised.bytes_per_entry * columns as u64;
+    let torn = |error: io::Error| wrong(error.to_string());
+    let (values, order) = match promised.header.order() {
+        Order::C => {
+            let skipped = own.start as u64 * wide;
+            let skipped = i64::try_from(skipped).map_err(|_| wrong("it is too long".into()))?;
+            input.seek_relative(skipped).map_err(io)?;
+            let wanted = own.len() * columns;
+            (promised.numbers(input, wanted, |_| true), Order::C)
+        }
+        // Column by column: all is read, and these rows are kept.
+        Order::Fortran => {
+            let kept = |entry: usize| own.contains(&(entry % all));
+            (promised.numbers(input, all * columns, kept), Order::Fortran)
+        }
+    };
+    let numbers = Numbers {
+        shape: vec![own.len(), columns],
+        are_whole: false,
+        values: values
+            .ok_or_else(|| wrong(unreadable(&type_name)))?
+            .map_err(torn)?,
+        order,
+    };
     numbers.matrix(&wrong)
 }
 
@@ -89,38 +120,19 @@ pub(super) fn read_numbers(
     wrong: &impl Fn(String) -> Error,
     check: impl FnOnce(&[usize]) -> Result<()>,
 ) -> Result<Numbers> {
-    let header = read_header(&mut input).map_err(|error| wrong(error.to_string()))?;
-    let lengths = header.shape().iter().map(|length| usize::try_from(*length));
-    let shape: Vec<usize> = lengths
-        .collect::<Result<_, _>>()
-        .map_err(|_| wrong("it has more entries than can be counted".into()))?;
-    let type_name = header.dtype().descr();
-    // '<f8': byte order, kind, width. Dates are stored as integers, but are none.
-    let kind = type_name.trim_matches('\'').chars().nth(1);
-    let is_number = matches!(kind, Some('f' | 'i' | 'u' | 'b'));
-    let bytes_per_entry = match header.dtype().num_bytes() {
-        Some(bytes) if is_number && (1..=8).contains(&bytes) => bytes as u64,
-        _ => return Err(wrong(unreadable(&type_name))),
-    };
-    // A header can promise anything; memory is taken only for what is there.
-    let product = |all: usize, length: &usize| all.checked_mul(*length);
-    let entries = shape
-        .iter()
-        .try_fold(1, product)
-        .filter(|entries| {
-            let bytes = (*entries as u64).checked_mul(bytes_per_entry);
-            bytes.is_some_and(|bytes| bytes <= available)
-        })
-        .ok_or_else(|| {
-            let lengths: Vec<String> = shape.iter().map(usize::to_string).collect();
-            wrong(format!(
-                "its header promises {} entries, more than its {available} bytes hold",
-                lengths.join("×")
-            ))
-        })?;
-    check(&shape)?;
-    let order = header.order();
-    let values = numbers(NpyFile::with_header(header, input), entries)
+    let promised = Promised::read(&mut input, available, wrong)?;
+    check(&promised.shape)?;
+    let Promised {
+        ref header,
+        ref shape,
+        entries,
+        kind,
+        ..
+    } = promised;
+    let (order, type_name) = (header.order(), header.dtype().descr());
+    let shape = shape.clone();
+    let values = promised
+        .numbers(input, entries, |_| true)
         .ok_or_else(|| wrong(unreadable(&type_name)))?
         .map_err(|error| wrong(error.to_string()))?;
     Ok(Numbers {
@@ -129,6 +141,72 @@ pub(super) fn read_numbers(
         values,
         order,
     })
+}
+
+/// What the header of an array promises, as far as the file can hold it.
+struct Promised {
+    header: NpyHeader,
+    shape: Vec<usize>,
+    entries: usize,
+    bytes_per_entry: u64,
+    /// The letter of its type.
+    kind: Option<char>,
+}
+
+impl Promised {
+    fn read(
+        mut input: impl Read,
+        available: u64,
+        wrong: &impl Fn(String) -> Error,
+    ) -> Result<Self> {
+        let header = read_header(&mut input).map_err(|error| wrong(error.to_string()))?;
+        let lengths = header.shape().iter().map(|length| usize::try_from(*length));
+        let shape: Vec<usize> = lengths
+            .collect::<Result<_, _>>()
+            .map_err(|_| wrong("it has more entries than can be counted".into()))?;
+        let type_name = header.dtype().descr();
+        // '<f8': byte order, kind, width. Dates are stored as integers, but are none.
+        let kind = type_name.trim_matches('\'').chars().nth(1);
+        let is_number = matches!(kind, Some('f' | 'i' | 'u' | 'b'));
+        let bytes_per_entry = match header.dtype().num_bytes() {
+            Some(bytes) if is_number && (1..=8).contains(&bytes) => bytes as u64,
+            _ => return Err(wrong(unreadable(&type_name))),
+        };
+        // A header can promise anything; memory is taken only for what is there.
+        let product = |all: usize, length: &usize| all.checked_mul(*length);
+        let entries = shape
+            .iter()
+            .try_fold(1, product)
+            .filter(|entries| {
+                let bytes = (*entries as u64).checked_mul(bytes_per_entry);
+                bytes.is_some_and(|bytes| bytes <= available)
+            })
+            .ok_or_else(|| {
+                let lengths: Vec<String> = shape.iter().map(usize::to_string).collect();
+                wrong(format!(
+                    "its header promises {} entries, more than its {available} bytes hold",
+                    lengths.join("×")
+                ))
+            })?;
+        Ok(Self {
+            header,
+            shape,
+            entries,
+            bytes_per_entry,
+            kind,
+        })
+    }
+
+    /// So many entries from here on, of which some are kept, as 64-bit floats; `None` for a type
+    /// that is not a number.
+    fn numbers(
+        self,
+        input: impl Read,
+        entries: usize,
+        kept: impl Fn(usize) -> bool,
+    ) -> Option<io::Result<Vec<f64>>> {
+        numbers(NpyFile::with_header(self.header, input), entries, kept)
+    }
 }
 
 /// Reads an array that is one word, stored in bytes or in characters of four bytes.
@@ -196,18 +274,24 @@ fn unreadable(type_name: &str) -> String {
 
 /// The entries as 64-bit floats, whatever they are stored as; `None` for a type
 /// that is not a number.
-fn numbers<R: Read>(npy: NpyFile<R>, entries: usize) -> Option<io::Result<Vec<f64>>> {
+fn numbers<R: Read>(
+    npy: NpyFile<R>,
+    entries: usize,
+    kept: impl Fn(usize) -> bool,
+) -> Option<io::Result<Vec<f64>>> {
     // Room for all at once: growing by doubling would take up to three times it.
-    let mut values = Vec::with_capacity(entries);
+    let room = (0..entries).filter(|entry| kept(*entry)).count();
+    let mut values = Vec::with_capacity(room);
     // Each type hands the file on if it is not the one.
     macro_rules! read_as {
         ($npy:expr; $($kind:ty),+) => {{
             let npy = $npy;
             $(let npy = match npy.try_data::<$kind>() {
                 Ok(reader) => {
-                    for value in reader {
+                    for (entry, value) in reader.take(entries).enumerate() {
                         match value {
-                            Ok(value) => values.push(value as f64),
+                            Ok(value) if kept(entry) => values.push(value as f64),
+                            Ok(_) => {}
                             Err(error) => return Some(Err(error)),
                         }
                     }
@@ -220,13 +304,20 @@ fn numbers<R: Read>(npy: NpyFile<R>, entries: usize) -> Option<io::Result<Vec<f6
     }
     let npy = read_as!(npy; f64, f32, i64, i32, i16, i8, u64, u32, u16, u8);
     let npy = match npy.try_data::<half::f16>() {
-        Ok(halves) => return Some(halves.map(|half| half.map(half::f16::to_f64)).collect()),
+        Ok(halves) => {
+            let halves = halves.take(entries).enumerate();
+            let halves = halves.filter(|(entry, _)| kept(*entry));
+            let halves = halves.map(|(_, half)| half.map(half::f16::to_f64));
+            return Some(halves.collect());
+        }
         Err(npy) => npy,
     };
     let flags = npy.try_data::<bool>().ok()?;
+    let flags = flags.take(entries).enumerate();
     Some(
         flags
-            .map(|flag| flag.map(|flag| f64::from(u8::from(flag))))
+            .filter(|(entry, _)| kept(*entry))
+            .map(|(_, flag)| flag.map(|flag| f64::from(u8::from(flag))))
             .collect(),
     )
 }
@@ -254,6 +345,10 @@ mod tests {
     use super::*;
     use ndarray::array;
 
+    fn whole(path: &Path) -> Result<Array2<f64>> {
+        read_npy(path, |all| Ok(0..all))
+    }
+
     fn bytes(descr: &str, fortran: &str, shape: &str, data: &[u8]) -> Vec<u8> {
         let header =
             format!("{{'descr': '{descr}', 'fortran_order': {fortran}, 'shape': {shape}, }}");
@@ -269,7 +364,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.npy");
         std::fs::write(&path, bytes).unwrap();
-        read_npy(&path)
+        whole(&path)
     }
 
     #[test]
@@ -330,7 +425,7 @@ mod tests {
             let found = read(file).unwrap_err().to_string();
             assert!(found.contains(said), "{found}");
         }
-        let missing = read_npy(Path::new("nowhere.npy"));
+        let missing = whole(Path::new("nowhere.npy"));
         assert!(matches!(missing, Err(Error::Read { .. })));
     }
 
@@ -353,6 +448,6 @@ mod tests {
         let path = folder.path().join("a.npy");
         let matrix = array![[0.1, 1e-300], [f64::MAX, 0.0], [3.0, 4.0]];
         write_npy(&path, &matrix.t().to_owned()).unwrap();
-        assert_eq!(read_npy(&path).unwrap(), matrix.t());
+        assert_eq!(whole(&path).unwrap(), matrix.t());
     }
 }

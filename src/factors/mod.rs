@@ -86,7 +86,7 @@ impl Factors {
 /// Factors that the caller brings; what is `None` is drawn by the seed.
 #[derive(Debug, Clone, Default)]
 pub struct GivenFactors {
-    /// W at the start, n×r.
+    /// W at the start, n×r: the rows of all processes, or those of this one.
     pub w: Option<Array2<f64>>,
     /// H at the start, r×m.
     pub h: Option<Array2<f64>>,
@@ -141,6 +141,8 @@ impl Factors {
         };
         let h = given.h.as_ref().unwrap_or(&h);
         let w = match (&given.w, initial) {
+            // That of all processes, or of this one.
+            (Some(w), _) if w.nrows() == problem.share().all() => problem.share().cut(w),
             (Some(w), _) => w.clone(),
             (None, Initial::Random) => scaled_to_mean(w, h, problem),
             (None, Initial::Uniform | Initial::Nndsvd | Initial::Nndsvda) => w,

@@ -3,7 +3,7 @@
 use ndarray::Array2;
 use rayon::prelude::*;
 
-use super::{Weights, agreed};
+use super::Weights;
 use crate::error::{Error, Result};
 use crate::numerics::Precision;
 use crate::processes::Share;
@@ -142,7 +142,7 @@ pub(super) fn check_weights(
         let empty = rows.iter().position(|seen| !seen);
         empty.map_or(Ok(()), |row| Err(Error::UnobservedRow { row }))
     };
-    agreed(share, of_rows())?;
+    share.agree(of_rows())?;
     share.processes().largest(&mut seen);
     let empty = seen.iter().position(|seen| *seen == 0.0);
     empty.map_or(Ok(()), |column| Err(Error::UnobservedColumn { column }))

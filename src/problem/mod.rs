@@ -233,7 +233,7 @@ impl Problem {
             Matrix::Dense(x) => Matrix::Dense(each_entry(in_row_order(x), stored)),
             Matrix::Sparse(x) => Matrix::Sparse(x.map_entries(stored)),
         };
-        agreed(&share, check_stored("X", &x, precision))?;
+        share.agree(check_stored("X", &x, precision))?;
         let mut largest = match &x {
             Matrix::Dense(x) => {
                 let rows = x
@@ -289,7 +289,7 @@ impl Problem {
     /// # Errors
     /// [`Error::OutsideDomain`] with the first such entry.
     pub fn check_domain(&self, divergence: &dyn Divergence) -> Result<()> {
-        agreed(&self.share, self.check_own_domain(divergence))
+        self.share.agree(self.check_own_domain(divergence))
     }
 
     fn check_own_domain(&self, divergence: &dyn Divergence) -> Result<()> {
@@ -578,12 +578,6 @@ enum Kind {
     Fit(Share),
     /// To be encoded.
     Encode,
-}
-
-/// The same result on all processes, rows counted over all of them.
-fn agreed<T>(share: &Share, result: Result<T>) -> Result<T> {
-    let result = result.map_err(|error| error.in_rows_from(share.rows().start));
-    share.processes().agree(result)
 }
 
 /// Weights that were checked, in their smallest form.

@@ -48,7 +48,7 @@ impl Problem {
         let mask = mask.map(Weights::listed);
         if let Some(mask @ Weights::Listed { at, elsewhere }) = &mask {
             let all = Matrix::Sparse(at.clone());
-            super::agreed(&share, super::check_stored("the mask", &all, precision))?;
+            share.agree(super::check_stored("the mask", &all, precision))?;
             super::check_weights(Some(mask), None, x.shape(), &share)?;
             debug_assert!(*elsewhere >= 0.0);
         }

@@ -8,7 +8,7 @@ use rand_distr::{Binomial, Distribution};
 use rayon::prelude::*;
 
 use super::checks::{first_entry, needed};
-use super::{Problem, Weights, agreed};
+use super::{Problem, Weights};
 use crate::error::{Error, Result};
 use crate::sparse::Matrix;
 
@@ -67,7 +67,7 @@ impl Problem {
             let value = self.x.entry(row, column);
             Err(Error::NotCounts { row, column, value })
         });
-        agreed(self.share(), of_counts)?;
+        self.share().agree(of_counts)?;
         let (n, first_row) = (self.shape()[0], self.share().rows().start);
         let rows = (0..n).into_par_iter().map(|row| {
             // Of the row alone, so that it does not matter who draws it.

@@ -17,7 +17,9 @@
 
 mod alone;
 mod borders;
+#[cfg(feature = "data")]
 mod exact;
+mod job;
 #[cfg(feature = "mpi")]
 mod message_passing;
 mod selection;
@@ -26,11 +28,14 @@ mod threads;
 
 use std::fmt::Debug;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 pub use alone::Alone;
+#[cfg(feature = "data")]
+pub(crate) use exact::{Wide, add};
 #[cfg(feature = "mpi")]
 pub use message_passing::MessagePassing;
+pub use job::Job;
 pub use share::Share;
 pub use threads::Threads;
 
@@ -72,6 +77,8 @@ enum Call {
 struct Traffic {
     calls: AtomicU64,
     bytes: AtomicU64,
+    /// Whether all processes know of an error.
+    failed: AtomicBool,
 }
 
 /// All processes of a run, as one of them sees them. A clone speaks for the same process.
@@ -128,7 +135,7 @@ impl Processes {
 
     /// Calls that this process has made so far, and the bytes that it brought to them.
     pub fn traffic(&self) -> (u64, u64) {
-        let Traffic { calls, bytes } = self.traffic.as_ref();
+        let Traffic { calls, bytes, .. } = self.traffic.as_ref();
         (calls.load(Ordering::Relaxed), bytes.load(Ordering::Relaxed))
     }
 
@@ -214,6 +221,11 @@ impl Processes {
         self.communicator.exchange(to_before, to_after)
     }
 
+    /// Whether a result was an error, and all processes know of it: none waits for another.
+    pub fn has_failed_together(&self) -> bool {
+        self.traffic.failed.load(Ordering::Relaxed)
+    }
+
     /// A result that is the same kind everywhere: where some process has an error, no process
     /// goes on. The first of them keeps its error; the others get
     /// [`Error::OtherProcess`].
@@ -231,6 +243,7 @@ impl Processes {
         if first[0] == 0.0 {
             return result;
         }
+        self.traffic.failed.store(true, Ordering::Relaxed);
         let process = (size - first[0]) as usize;
         match result {
             Err(error) if process == rank => Err(error),

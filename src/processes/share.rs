@@ -68,6 +68,15 @@ impl Share {
         !self.processes.is_alone()
     }
 
+    /// The same result on all processes ([`Processes::agree`]), rows counted over all of them.
+    ///
+    /// # Errors
+    /// As said there.
+    pub fn agree<T>(&self, result: Result<T>) -> Result<T> {
+        let result = result.map_err(|error| error.in_rows_from(self.rows.start));
+        self.processes.agree(result)
+    }
+
     /// These rows of a matrix that has all.
     ///
     /// # Panics

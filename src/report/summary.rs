@@ -120,10 +120,11 @@ impl SparseRecord {
     /// Of a problem; `None` where every entry is stored.
     pub fn of(problem: &Problem, zeros: Zeros) -> Option<Self> {
         let x = problem.x().as_sparse()?;
-        let [rows, columns] = x.shape();
+        let [rows, columns] = problem.whole_shape();
+        let stored = problem.processes().total(x.stored() as f64);
         Some(Self {
-            stored: x.stored(),
-            share: x.stored() as f64 / (rows as f64 * columns as f64),
+            stored: stored as usize,
+            share: stored / (rows as f64 * columns as f64),
             zeros: zeros.to_string(),
         })
     }
@@ -150,8 +151,9 @@ pub struct HeldOutShare {
 impl HeldOutShare {
     /// Of a problem; `None` where nothing is held out.
     pub fn of(problem: &Problem) -> Option<Self> {
+        problem.held_out_weights()?;
         Some(Self {
-            held_out_weight: problem.held_out_weights()?.sum(),
+            held_out_weight: Entries::HeldOut.weight(problem),
             training_weight: Entries::Training.weight(problem),
         })
     }
@@ -211,8 +213,8 @@ impl<Settings> Summary<Settings> {
 
     /// Notes the weight of the entries that the divergence is over.
     #[must_use]
-    pub fn with_entries_of(mut self, problem: &Problem) -> Self {
-        self.entries = Entries::Training.weight(problem);
+    pub fn with_entries(mut self, weight: f64) -> Self {
+        self.entries = weight;
         self
     }
 

@@ -145,7 +145,14 @@ impl Solver {
         let weights = layout.len();
         let all = |value: f64| Array2::from_elem((weights, 1), value);
         let column = match (&self.given_lambda, self.config.lambda, self.config.method) {
-            (Some(lambda), _, _) => lambda.clone(),
+            // That of all processes, or of this one.
+            (Some(lambda), _, _) => {
+                let share = self.lambda_share(problem);
+                match lambda.nrows() == share.whole_layout().len() {
+                    true => share.cut(lambda),
+                    false => lambda.clone(),
+                }
+            }
             (None, LambdaStart::Value(value), _) => all(value),
             (None, LambdaStart::Auto, Method::Mu | Method::MuT) => all(0.0),
             (None, LambdaStart::Auto, Method::PenalizedMu) => all(PENALIZED_MU_LAMBDA),

@@ -11,10 +11,10 @@ mod summary;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use altbi::criterion::{OuterError, Unseen};
+use altbi::criterion::{Entries, OuterError, Unseen};
 use altbi::data::{Benchmark, Reading, Source, Table, demo, text_fingerprint};
 use altbi::metrics::recovery;
-use altbi::problem::Scaling;
+use altbi::problem::{Scale, Scaling};
 use altbi::report::{
     Choice, HeldOutShare, Labels, RunFolder, RunRecords, SparseRecord, Summary, shell_quoted,
 };
@@ -33,7 +33,7 @@ use super::checkpoints::Checkpoints;
 use super::output::{check_inputs_safe, complain, json, say};
 use super::preset::Preset;
 use super::progress::{Progress, Watch};
-use super::{Ending, config_file};
+use super::{Ending, config_file, job};
 
 /// Arguments of `resume`.
 #[derive(Debug, Args)]
@@ -70,13 +70,56 @@ pub fn fit(arguments: FitArguments) -> Result<Ending> {
     };
     continued::check(&arguments)?;
     restarts::check(&arguments)?;
-    let folder = arguments.out.as_deref();
+    let processes = job::processes();
+    processes.agree(check_split(&arguments))?;
+    let arguments = silent(arguments);
+    let folder = arguments.out.as_deref().filter(|_| processes.is_first());
     let folder = folder.map(|path| {
         check_inputs_safe(path, arguments.inputs())?;
         RunFolder::new(path, arguments.force)
     });
+    let folder = processes.agree(folder.transpose())?;
     let progress = progress(&arguments);
-    Run::new(&arguments, folder.transpose()?, progress)?.execute(None)
+    let run = processes.agree(Run::new(&arguments, folder, progress))?;
+    run.execute(None)
+}
+
+/// Refuses what several processes cannot share.
+fn check_split(arguments: &FitArguments) -> Result<()> {
+    let processes = job::processes().size();
+    let refused = [
+        (
+            arguments.data.as_deref() == Some("-") || arguments.table.mask.as_deref() == Some("-"),
+            "data from standard input",
+            "only one process can read it; give a file",
+        ),
+        (
+            arguments.restarts > 1,
+            "--restarts",
+            "each start takes all processes; run them one after another with --seed",
+        ),
+        (
+            arguments.scale == Scale::Rows,
+            "--scale rows",
+            "its sizes belong to all rows; scale the columns, or the data before",
+        ),
+    ];
+    let refused = refused.into_iter().find(|(asked, ..)| *asked && processes > 1);
+    refused.map_or(Ok(()), |(_, what, reason)| {
+        Err(Error::NotSplit {
+            what: what.into(),
+            processes,
+            reason,
+        })
+    })
+}
+
+/// The same arguments; only process 0 says something.
+fn silent(mut arguments: FitArguments) -> FitArguments {
+    if !job::processes().is_first() {
+        (arguments.quiet, arguments.json) = (true, false);
+    }
+    arguments
 }
 
 fn progress(arguments: &FitArguments) -> Progress {
@@ -88,8 +131,14 @@ fn progress(arguments: &FitArguments) -> Progress {
 
 /// Runs `resume`.
 pub fn resume(arguments: &ResumeArguments) -> Result<Ending> {
-    let folder = RunFolder::open(&arguments.folder)?;
-    folder.lock()?;
+    let processes = job::processes();
+    let opened = RunFolder::open(&arguments.folder).and_then(|folder| {
+        if processes.is_first() {
+            folder.lock()?;
+        }
+        Ok(folder)
+    });
+    let folder = processes.agree(opened)?;
     let starts = folder.check_starts().is_ok();
     let bytes = match starts {
         true => Vec::new(),
@@ -100,6 +149,8 @@ pub fn resume(arguments: &ResumeArguments) -> Result<Ending> {
     let mut settings = config_file::parse(&config, &path, &[])?;
     settings.quiet = arguments.quiet;
     settings.json = arguments.json;
+    let settings = silent(settings);
+    processes.agree(check_split(&settings))?;
     if starts {
         let mut run = Run::new(&settings, Some(folder), progress(&settings))?;
         run.config = config;
@@ -109,12 +160,24 @@ pub fn resume(arguments: &ResumeArguments) -> Result<Ending> {
     if checkpoint.settings_hash != text_fingerprint(&config) {
         return Err(CheckpointFault::OtherSettings.into());
     }
-    let mut run = Run::new(&settings, Some(folder), progress(&settings))?;
+    let folder = processes.is_first().then_some(folder);
+    let run = Run::new(&settings, folder, progress(&settings));
+    let mut run = processes.agree(run)?;
     run.config = config;
     if checkpoint.data_hash != run.data_hash {
         return Err(CheckpointFault::OtherData.into());
     }
     run.execute(Some(checkpoint))
+}
+
+/// What is told about a run beside its outcome.
+struct Facts {
+    choice: Option<Choice>,
+    starts: Vec<StartRecord>,
+    held_out: Option<HeldOutShare>,
+    /// The weight of all entries that are fitted in the end.
+    entries: f64,
+    sparse: Option<SparseRecord>,
 }
 
 /// A run about to begin: its data read, its settings fixed.
@@ -258,9 +321,8 @@ impl<'a> Run<'a> {
             None => (self.once(checkpoints, checkpoint.as_ref())?, None),
         };
         let mut aftermath = std::mem::take(&mut *aftermath.lock());
-        if let Some(error) = aftermath.error.take() {
-            return Err(error);
-        }
+        let written = aftermath.error.take().map_or(Ok(()), Err);
+        job::processes().agree(written)?;
         if outcome.stop_reason == StopReason::Interrupted {
             return Ok(self.interrupted(&outcome));
         }
@@ -275,11 +337,31 @@ impl<'a> Run<'a> {
         starts: Vec<StartRecord>,
         folder_made: bool,
     ) -> Result<Ending> {
+        // Of all rows, while all processes are here.
+        let full = self.full.as_ref().unwrap_or(&self.problem);
+        let facts = Facts {
+            choice,
+            starts,
+            held_out: HeldOutShare::of(&self.problem),
+            entries: Entries::Training.weight(full),
+            sparse: SparseRecord::of(&self.problem, self.arguments.table.zeros),
+        };
+        let broke_down = outcome.breakdown.is_some();
+        let result = match outcome.gathered() {
+            Some(outcome) => self.told(outcome, facts, folder_made),
+            None if broke_down => Ok(Ending::CheckFailed),
+            None => Ok(Ending::Done),
+        };
+        job::processes().agree(result)
+    }
+
+    /// The same on process 0.
+    fn told(&self, outcome: Outcome, facts: Facts, folder_made: bool) -> Result<Ending> {
         let outcome = match &self.scaling {
             Some(scaling) => outcome.in_units_of_data(scaling),
             None => outcome,
         };
-        let complete = self.finish(&outcome, choice, starts, folder_made)?;
+        let complete = self.finish(&outcome, facts, folder_made)?;
         // A run that broke down still has the state before it did.
         match &outcome.breakdown {
             Some(breakdown) => {
@@ -349,8 +431,7 @@ impl<'a> Run<'a> {
     fn finish(
         &self,
         outcome: &Outcome,
-        choice: Option<Choice>,
-        starts: Vec<StartRecord>,
+        facts: Facts,
         folder_made: bool,
     ) -> Result<bool> {
         let mut complete = true;
@@ -367,18 +448,18 @@ impl<'a> Run<'a> {
             self.data_hash.clone(),
             outcome,
             recovery.as_ref(),
-            HeldOutShare::of(&self.problem),
+            facts.held_out,
         )
-        .with_choice(choice)
-        .with_starts(starts)
+        .with_choice(facts.choice)
+        .with_starts(facts.starts)
         .with_continued(self.before.as_ref().map(|before| before.told.clone()))
-        .with_entries_of(self.full.as_ref().unwrap_or(&self.problem))
+        .with_entries(facts.entries)
         .with_outer(
             self.outer,
             self.arguments.criterion.asked().reason(self.outer),
         )
         .with_reading(self.reading.clone())
-        .with_sparse(SparseRecord::of(&self.problem, self.arguments.table.zeros));
+        .with_sparse(facts.sparse);
         if let Some(folder) = &self.folder {
             if !folder_made {
                 folder.create(&self.config, &self.inputs_to_keep)?;
@@ -424,7 +505,12 @@ impl<'a> Run<'a> {
     }
 
     /// What the updates did not see, and the name of its file without the ending.
+    ///
+    /// (Several processes do not write it: it may be as large as X. The seed repeats it.)
     fn held_out(&self) -> Option<(&'static str, Matrix)> {
+        if self.problem.share().is_split() {
+            return None;
+        }
         match (self.outer.unseen, self.problem.second()) {
             (Unseen::Counts(share), Some(second)) => {
                 Some(("thinned", second.map(|count| count * share)))

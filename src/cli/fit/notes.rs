@@ -32,7 +32,7 @@ impl Run<'_> {
             let labels = &self.labels;
             let row = name("row", labels.rows.is_some(), labels.row(row));
             let column = name("column", labels.columns.is_some(), labels.column(column));
-            let [n, m] = self.problem.shape();
+            let [n, m] = self.problem.whole_shape();
             for (line, share, lines) in [(row, of_row, n), (column, of_column, m)] {
                 if share > MOST && lines > 1 {
                     let percent = (100.0 * share).floor();

@@ -1,0 +1,57 @@
+//! The processes that share this command.
+
+use std::process::ExitCode;
+use std::sync::OnceLock;
+
+use altbi::processes::{Job, Processes};
+use altbi::{Error, Result};
+
+use super::{Ending, output};
+
+static PROCESSES: OnceLock<Processes> = OnceLock::new();
+
+/// The processes of this command.
+pub fn processes() -> Processes {
+    PROCESSES.get().cloned().unwrap_or_default()
+}
+
+/// Refuses a command that several processes cannot share.
+pub fn only_alone(command: &str) -> Result<()> {
+    match processes().size() {
+        1 => Ok(()),
+        size => Err(Error::NotSplit {
+            what: command.into(),
+            processes: size,
+            reason: "fit and resume can be shared; run this in one process, without mpirun",
+        }),
+    }
+}
+
+/// Runs a command as one process of its job, and turns how it ended into an exit code.
+pub fn run(command: impl FnOnce() -> Result<Ending>) -> ExitCode {
+    let job = match Job::join() {
+        Ok(job) => job,
+        Err(error) => return exit_code(&Err(error)),
+    };
+    PROCESSES.get_or_init(|| job.processes().clone());
+    let result = command();
+    let code = exit_code(&result);
+    if result.is_err() && !job.processes().has_failed_together() {
+        job.abandon(2);
+    }
+    code
+}
+
+fn exit_code(result: &Result<Ending>) -> ExitCode {
+    match result {
+        Ok(Ending::Done) => ExitCode::SUCCESS,
+        Ok(Ending::CheckFailed) => ExitCode::from(1),
+        Ok(Ending::Interrupted) => ExitCode::from(130),
+        // The other process says why.
+        Err(Error::OtherProcess { .. }) => ExitCode::from(2),
+        Err(error) => {
+            output::complain(format!("error: {error}"));
+            ExitCode::from(2)
+        }
+    }
+}

@@ -1,0 +1,72 @@
+//! The job that this program is a process of.
+
+use super::Processes;
+use crate::error::Result;
+#[cfg(not(feature = "mpi"))]
+use crate::error::Error;
+
+/// What MPI's starters tell each process about its number.
+const TOLD: [&str; 4] = ["OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "MPI_LOCALRANKID"];
+
+/// A job that was joined. It ends for this process when this is dropped.
+#[derive(Default)]
+pub struct Job {
+    processes: Processes,
+    #[cfg(feature = "mpi")]
+    universe: Option<mpi::environment::Universe>,
+}
+
+impl Job {
+    /// Joins the job that this program was started in by mpirun or its like; one process that
+    /// was started by hand is a job of its own.
+    ///
+    /// # Errors
+    /// [`Error::NotBuilt`](crate::Error::NotBuilt) for a process of a job in a build without
+    /// MPI: every process would do all the work.
+    pub fn join() -> Result<Self> {
+        match TOLD.iter().any(|name| std::env::var_os(name).is_some()) {
+            true => Self::of_mpi(),
+            false => Ok(Self::default()),
+        }
+    }
+
+    #[cfg(not(feature = "mpi"))]
+    fn of_mpi() -> Result<Self> {
+        Err(Error::NotBuilt {
+            what: "MPI, by which this process was started,",
+            feature: "mpi",
+        })
+    }
+
+    #[cfg(feature = "mpi")]
+    fn of_mpi() -> Result<Self> {
+        let (universe, communicator) =
+            super::MessagePassing::join().expect("the job is joined once");
+        // A process that panics will make no more calls: the others must not wait for it.
+        let usual = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |panic| {
+            usual(panic);
+            super::MessagePassing::abort(101);
+        }));
+        Ok(Self {
+            processes: Processes::new(communicator),
+            universe: Some(universe),
+        })
+    }
+
+    /// Its processes.
+    pub fn processes(&self) -> &Processes {
+        &self.processes
+    }
+
+    /// Ends all processes at once, where there are others that may wait for this one: for an
+    /// error that they do not know of.
+    pub fn abandon(&self, code: i32) {
+        #[cfg(feature = "mpi")]
+        if self.universe.is_some() && !self.processes.is_alone() {
+            super::MessagePassing::abort(code);
+        }
+        #[cfg(not(feature = "mpi"))]
+        let _ = code;
+    }
+}
