@@ -24,13 +24,18 @@ const RANK: usize = 3;
 fn counts() -> Array2<f64> {
     Array2::from_shape_fn((ROWS, COLUMNS), |(i, j)| {
         let wave = 4.0 * (1.0 + (0.3 * i as f64).sin()) * (1.0 + (0.5 * j as f64).cos());
-        (wave + ((i * 7 + j * 5 + i * j) % 4) as f64 - 1.0).max(0.0).floor()
+        let least = f64::from(u8::from(i % COLUMNS == j));
+        (wave + ((i * 7 + j * 5 + i * j) % 4) as f64 - 1.0)
+            .floor()
+            .max(least)
     })
 }
 
 fn sparse(x: &Array2<f64>) -> SparseMatrix {
     let entries = x.indexed_iter().filter(|(_, x)| **x > 0.0);
-    let entries = entries.map(|((i, j), x)| (i as u32, j as u32, *x)).collect();
+    let entries = entries
+        .map(|((i, j), x)| (i as u32, j as u32, *x))
+        .collect();
     SparseMatrix::from_triplets([x.nrows(), x.ncols()], entries).unwrap()
 }
 
@@ -44,7 +49,9 @@ fn part(x: &Matrix, mask: Option<&Array2<f64>>, zeros: Zeros, processes: &Proces
         Matrix::Sparse(x) => sparse(&cut(&x.to_dense())).into(),
     };
     // A process whose rows are complete brings no weights.
-    let weights = mask.map(cut).filter(|mask| mask.iter().any(|weight| *weight != 1.0));
+    let weights = mask
+        .map(cut)
+        .filter(|mask| mask.iter().any(|weight| *weight != 1.0));
     let weights = weights.map(Weights::from);
     Problem::of_share(mine, zeros, weights, Precision::F64, share).unwrap()
 }
@@ -52,8 +59,13 @@ fn part(x: &Matrix, mask: Option<&Array2<f64>>, zeros: Zeros, processes: &Proces
 /// The largest difference of two matrices, relative to the largest entry.
 fn difference(a: &Array2<f64>, b: &Array2<f64>) -> f64 {
     assert_eq!(a.dim(), b.dim());
-    let largest = b.iter().fold(f64::MIN_POSITIVE, |most, b| most.max(b.abs()));
-    a.iter().zip(b).fold(0.0, |most: f64, (a, b)| most.max((a - b).abs())) / largest
+    let largest = b
+        .iter()
+        .fold(f64::MIN_POSITIVE, |most, b| most.max(b.abs()));
+    a.iter()
+        .zip(b)
+        .fold(0.0, |most: f64, (a, b)| most.max((a - b).abs()))
+        / largest
 }
 
 fn compare(what: &str, found: &Outcome, expected: &Outcome) {
@@ -61,7 +73,11 @@ fn compare(what: &str, found: &Outcome, expected: &Outcome) {
         ("W", &found.w, &expected.w),
         ("H", &found.h, &expected.h),
         ("λ", &found.lambda, &expected.lambda),
-        ("λ at the start", &found.lambda_at_start, &expected.lambda_at_start),
+        (
+            "λ at the start",
+            &found.lambda_at_start,
+            &expected.lambda_at_start,
+        ),
     ] {
         let far = difference(a, b);
         assert!(far <= 1e-10, "{what}: {name} differs by {far:e}");
@@ -119,14 +135,22 @@ fn config() -> AltBiConfig {
 #[test]
 fn the_papers_run_and_its_baselines() {
     let x = Matrix::from(counts());
-    for method in [Method::AltBi, Method::Mu, Method::MuT, Method::Frozen, Method::PenalizedMu] {
+    for method in [
+        Method::AltBi,
+        Method::Mu,
+        Method::MuT,
+        Method::Frozen,
+        Method::PenalizedMu,
+    ] {
         for beta in [Beta::KL, Beta::FROBENIUS, Beta(0.5)] {
             same_on_all(&format!("{method} {beta:?}"), |processes| {
                 let x = x.as_dense().unwrap().mapv(|x| x + 0.5);
                 let problem = part(&x.into(), None, Zeros::Data, &processes);
                 let mut config = config();
                 config.method = method;
-                config.penalizing(beta, [(Side::W, PenaltyTerm::tuned(L1))]).run(&problem)
+                config
+                    .penalizing(beta, [(Side::W, PenaltyTerm::tuned(L1))])
+                    .run(&problem)
             });
         }
     }
@@ -138,13 +162,23 @@ fn both_factors_every_scope_and_mode() {
     let mask = Array2::from_shape_fn((ROWS, COLUMNS), |(i, j)| {
         f64::from(u8::from(i > 10 || (i * 5 + j * 3) % 11 != 0))
     });
-    for scope in [Scope::Row, Scope::Shared, Scope::Component, Scope::Entry, Scope::Hierarchical(0.5)] {
+    for scope in [
+        Scope::Row,
+        Scope::Shared,
+        Scope::Component,
+        Scope::Entry,
+        Scope::Hierarchical(0.5),
+    ] {
         for mode in [Mode::Reverse, Mode::Adjoint, Mode::Forward] {
             let by_row = matches!(scope, Scope::Row | Scope::Entry);
             if mode == Mode::Forward && by_row {
                 continue;
             }
-            for (beta, masked) in [(Beta::KL, true), (Beta::FROBENIUS, false), (Beta(1.5), true)] {
+            for (beta, masked) in [
+                (Beta::KL, true),
+                (Beta::FROBENIUS, false),
+                (Beta(1.5), true),
+            ] {
                 same_on_all(&format!("{scope} {mode} {beta:?} {masked}"), |processes| {
                     let mask = masked.then_some(&mask);
                     let problem = part(&x, mask, Zeros::Data, &processes);
@@ -209,7 +243,9 @@ fn held_out_and_thinned_entries_are_those_of_one_process() {
                     let (own, _) = split(&processes);
                     let rows = own.share().rows();
                     let cut = |of: &Weights| {
-                        of.to_array().slice_axis(Axis(0), Slice::from(rows.clone())).to_owned()
+                        of.to_array()
+                            .slice_axis(Axis(0), Slice::from(rows.clone()))
+                            .to_owned()
                     };
                     let held = own.held_out_weights().unwrap();
                     assert_eq!(held.to_array(), cut(whole.held_out_weights().unwrap()));
@@ -222,15 +258,18 @@ fn held_out_and_thinned_entries_are_those_of_one_process() {
                     }
                 });
             }
-            same_on_all(&format!("{unseen} sparse {}", matrix.as_sparse().is_some()), |processes| {
-                let (problem, outer) = split(&processes);
-                let mut config = config();
-                config.select = Selection::Best;
-                config
-                    .penalizing(Beta::KL, [(Side::W, PenaltyTerm::tuned(L1))])
-                    .with_shared_criterion(outer.criterion())
-                    .run(&problem)
-            });
+            same_on_all(
+                &format!("{unseen} sparse {}", matrix.as_sparse().is_some()),
+                |processes| {
+                    let (problem, outer) = split(&processes);
+                    let mut config = config();
+                    config.select = Selection::Best;
+                    config
+                        .penalizing(Beta::KL, [(Side::W, PenaltyTerm::tuned(L1))])
+                        .with_shared_criterion(outer.criterion())
+                        .run(&problem)
+                },
+            );
         }
     }
 }
@@ -246,7 +285,9 @@ fn practical_takes_the_same_candidate() {
             ];
             let mut practical = Practical::new(RANK, Beta::KL, terms);
             (practical.config.max_iterations, practical.config.threads) = (15, 1);
-            practical.run(&problem, 1).map(|result| (result.chosen, result.outcome))
+            practical
+                .run(&problem, 1)
+                .map(|result| (result.chosen, result.outcome))
         };
         let (chosen, _) = outcome(Processes::default()).unwrap();
         same_on_all("practical", |processes| {
@@ -348,7 +389,10 @@ fn what_cannot_be_split_is_refused_by_name() {
         });
         for error in &found {
             let other = matches!(error, Error::OtherProcess { .. });
-            assert!(other || matches!(error, Error::NotSplit { processes: 2, .. }), "{error}");
+            assert!(
+                other || matches!(error, Error::NotSplit { processes: 2, .. }),
+                "{error}"
+            );
         }
         found[0].to_string()
     };
@@ -389,7 +433,11 @@ fn a_wrong_entry_is_named_by_its_row_of_all() {
         match rank {
             3 => assert!(matches!(
                 result,
-                Err(Error::NegativeEntry { row: 30, column: 4, .. })
+                Err(Error::NegativeEntry {
+                    row: 30,
+                    column: 4,
+                    ..
+                })
             )),
             _ => assert!(matches!(result, Err(Error::OtherProcess { process: 3 }))),
         }
@@ -406,7 +454,10 @@ fn a_given_start_is_that_of_the_process() {
             w: Some(problem.share().cut(&w)),
             h: None,
         };
-        config().solver(Beta::KL, L1).with_factors(given).run(&problem)
+        config()
+            .solver(Beta::KL, L1)
+            .with_factors(given)
+            .run(&problem)
     });
 }
 

@@ -8,11 +8,21 @@ use altbi::{Error, Result};
 
 use super::{Ending, output};
 
-static PROCESSES: OnceLock<Processes> = OnceLock::new();
+/// The processes, and the cores for this one of them.
+static JOB: OnceLock<(Processes, usize)> = OnceLock::new();
 
 /// The processes of this command.
 pub fn processes() -> Processes {
-    PROCESSES.get().cloned().unwrap_or_default()
+    JOB.get()
+        .map(|(processes, _)| processes.clone())
+        .unwrap_or_default()
+}
+
+/// The threads of a process where nothing is said: its share of the machine's cores. 0 where
+/// there is one process, which takes them all.
+pub fn threads() -> usize {
+    let shared = JOB.get().filter(|(processes, _)| !processes.is_alone());
+    shared.map_or(0, |(_, cores)| *cores)
 }
 
 /// Refuses a command that several processes cannot share.
@@ -33,7 +43,7 @@ pub fn run(command: impl FnOnce() -> Result<Ending>) -> ExitCode {
         Ok(job) => job,
         Err(error) => return exit_code(&Err(error)),
     };
-    PROCESSES.get_or_init(|| job.processes().clone());
+    JOB.get_or_init(|| (job.processes().clone(), job.cores()));
     let result = command();
     let code = exit_code(&result);
     if result.is_err() && !job.processes().has_failed_together() {

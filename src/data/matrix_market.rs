@@ -355,7 +355,11 @@ mod tests {
         // More than there is room for: here four entries.
         let text = format!("{real}9 9 5\n1 1 1\n2 2 1\n3 3 1\n4 4 1\n5 5 1\n");
         let path = Path::new("a.mtx.gz");
-        let within = |bytes| read_within(text.as_bytes(), path, Room::limited(path, bytes), |all| Ok(0..all));
+        let within = |bytes| {
+            read_within(text.as_bytes(), path, Room::limited(path, bytes), |all| {
+                Ok(0..all)
+            })
+        };
         assert!(matches!(
             within(4 * PER_ENTRY),
             Err(Error::ContentsTooLarge { .. })

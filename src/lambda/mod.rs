@@ -15,6 +15,6 @@ pub(crate) use hierarchy::{Hierarchy, StepContext};
 pub use initial::{LambdaStart, balanced_lambda};
 pub use layout::{Layout, WeightGroup};
 pub(crate) use scope::check_weights_by_component;
-pub(crate) use share::LambdaShare;
 pub use scope::{SCOPES, Scope, Units};
+pub(crate) use share::LambdaShare;
 pub use step::{LambdaStep, StepAt, StepRule};

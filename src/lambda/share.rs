@@ -33,7 +33,11 @@ impl LambdaShare {
     /// The weights of all rows.
     pub(crate) fn whole_layout(&self) -> Layout {
         let mut whole = self.layout.clone();
-        for group in whole.groups.iter_mut().filter(|group| group.is_by_row_of_w()) {
+        for group in whole
+            .groups
+            .iter_mut()
+            .filter(|group| group.is_by_row_of_w())
+        {
             group.shape[0] = self.share.all();
         }
         whole
@@ -60,10 +64,22 @@ impl LambdaShare {
         group.is_some_and(WeightGroup::is_by_row_of_w)
     }
 
-    /// The column of all processes, on process 0; a matrix without rows stays one.
+    /// A matrix without columns, for another number of weights; one without rows stays as it is.
+    fn empty(matrix: &Array2<f64>, from: &Layout, to: &Layout) -> Array2<f64> {
+        match matrix.nrows() {
+            0 => matrix.clone(),
+            rows => Array2::zeros((rows - from.len() + to.len(), matrix.ncols())),
+        }
+    }
+
+    /// The column of all processes, on process 0.
     pub(crate) fn gather(&self, column: &Array2<f64>) -> Option<Array2<f64>> {
-        if !self.share.is_split() || column.is_empty() {
+        if !self.share.is_split() {
             return Some(column.clone());
+        }
+        if column.is_empty() {
+            let whole = Self::empty(column, &self.layout, &self.whole_layout());
+            return self.share.processes().is_first().then_some(whole);
         }
         let mut pieces = self.pieces(&self.layout, column);
         let mut is_first = true;
@@ -80,6 +96,9 @@ impl LambdaShare {
 
     /// The column of all processes, on all of them.
     pub(crate) fn gather_on_all(&self, column: &Array2<f64>) -> Array2<f64> {
+        if column.is_empty() {
+            return Self::empty(column, &self.layout, &self.whole_layout());
+        }
         let mut pieces = self.pieces(&self.layout, column);
         for (index, piece) in pieces.iter_mut().enumerate() {
             if self.is_split(index) {
@@ -94,8 +113,11 @@ impl LambdaShare {
 
     /// This process's part of a column of all.
     pub(crate) fn cut(&self, whole: &Array2<f64>) -> Array2<f64> {
-        if !self.share.is_split() || whole.is_empty() {
+        if !self.share.is_split() {
             return whole.clone();
+        }
+        if whole.is_empty() {
+            return Self::empty(whole, &self.whole_layout(), &self.layout);
         }
         let mut pieces = self.pieces(&self.whole_layout(), whole);
         let rows = self.share.rows();
@@ -144,7 +166,7 @@ mod tests {
         };
         let all = groups(7).len();
         // λ, and a memory with two numbers more than weights.
-        for (height, width) in [(all, 1), (all + 2, 2)] {
+        for (height, width) in [(all, 1), (all + 2, 2), (all + 1, 0)] {
             let whole = Array2::from_shape_fn((height, width), |(i, k)| (10 * i + k) as f64);
             for size in [1, 2, 3] {
                 let found = Threads::run(size, |processes| {

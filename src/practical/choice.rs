@@ -38,12 +38,7 @@ pub(crate) fn row_errors(
 
 /// Whether the second is lower than the first by more than so many standard errors of their
 /// difference, by the differences of the rows of all processes.
-pub(crate) fn is_lower(
-    first: &[f64],
-    second: &[f64],
-    margin: f64,
-    processes: &Processes,
-) -> bool {
+pub(crate) fn is_lower(first: &[f64], second: &[f64], margin: f64, processes: &Processes) -> bool {
     let gains = || {
         first
             .iter()

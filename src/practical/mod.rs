@@ -278,7 +278,14 @@ impl Practical {
         let mut chosen = 0;
         for (index, candidate) in candidates.iter().enumerate() {
             let lower = candidate.outer_error < candidates[chosen].outer_error;
-            if lower && is_lower(&errors[0], &errors[index], choice::MARGIN, split.processes()) {
+            if lower
+                && is_lower(
+                    &errors[0],
+                    &errors[index],
+                    choice::MARGIN,
+                    split.processes(),
+                )
+            {
                 chosen = index;
             }
         }

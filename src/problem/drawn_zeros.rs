@@ -33,7 +33,10 @@ impl Problem {
         let [stored, unstored] = totals;
         let draws = DRAWS * stored as usize;
         if elsewhere == 0.0 || unstored <= draws as f64 {
-            return self.mask().cloned().unwrap_or_else(|| Weights::ones(self.x()));
+            return self
+                .mask()
+                .cloned()
+                .unwrap_or_else(|| Weights::ones(self.x()));
         }
         let mut generator = ChaCha8Rng::seed_from_u64(seed);
         generator.set_stream(STREAM);

@@ -377,12 +377,7 @@ impl Problem {
         mask: Option<Weights>,
         held_out: Option<Weights>,
     ) -> Result<Self> {
-        check_weights(
-            mask.as_ref(),
-            held_out.as_ref(),
-            self.shape(),
-            &self.share,
-        )?;
+        check_weights(mask.as_ref(), held_out.as_ref(), self.shape(), &self.share)?;
         Ok(Self {
             mask: mask.map(Arc::new),
             held_out: held_out.map(Arc::new),
@@ -432,9 +427,7 @@ impl Problem {
     pub fn mean(&self) -> f64 {
         let [n, m] = self.shape();
         let sum: f64 = match (&self.mask, self.x.as_ref()) {
-            (Some(mask), Matrix::Sparse(x)) => {
-                x.triplets().map(|(i, j, x)| x * mask[(i, j)]).sum()
-            }
+            (Some(mask), Matrix::Sparse(x)) => x.triplets().map(|(i, j, x)| x * mask[(i, j)]).sum(),
             (Some(mask), Matrix::Dense(x)) => {
                 let weighted = x.iter().zip(mask.iter()).map(|(x, weight)| x * weight);
                 weighted.sum()
@@ -442,7 +435,10 @@ impl Problem {
             (None, Matrix::Dense(x)) => x.sum(),
             (None, Matrix::Sparse(x)) => x.values().iter().sum(),
         };
-        let weight = self.mask.as_ref().map_or(n as f64 * m as f64, |mask| mask.sum());
+        let weight = self
+            .mask
+            .as_ref()
+            .map_or(n as f64 * m as f64, |mask| mask.sum());
         let mut totals = [sum, weight];
         self.processes().sum(&mut totals);
         totals[0] / totals[1]

@@ -94,7 +94,10 @@ impl Problem {
             Matrix::Sparse(x) => {
                 let (columns, values) = x.row(row);
                 let columns = columns.iter().map(|column| *column as usize);
-                columns.zip(values.iter().copied()).filter_map(seen).collect()
+                columns
+                    .zip(values.iter().copied())
+                    .filter_map(seen)
+                    .collect()
             }
         }
     }
@@ -261,7 +264,9 @@ impl Problem {
         for row in 0..n {
             let stored = held[row].iter();
             let stored = stored.map(|column| (*column, weight(row, *column as usize)));
-            let zeros = drawn[row].iter().map(|column| (*column, elsewhere * heavier));
+            let zeros = drawn[row]
+                .iter()
+                .map(|column| (*column, elsewhere * heavier));
             let of_row = stored.chain(zeros);
             unseen.extend(of_row.map(|(column, weight)| (row as u32, column, weight)));
         }

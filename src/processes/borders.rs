@@ -76,7 +76,9 @@ impl Backward<NdArray, 1> for BordersBackward {
         let mut own = own.to_vec();
         let [from_before, from_after] = processes.exchange(head, tail);
         if let Some(share) = from_before {
-            own.iter_mut().zip(share).for_each(|(own, share)| *own += share);
+            own.iter_mut()
+                .zip(share)
+                .for_each(|(own, share)| *own += share);
         }
         if let Some(share) = from_after {
             let last = own.len() - columns;

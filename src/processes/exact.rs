@@ -43,7 +43,8 @@ mod tests {
 
     #[test]
     fn wide_numbers_add_up_exactly() {
-        let of = |rank: usize| -> Wide { std::array::from_fn(|byte| (200 + byte * 7 + rank) as u8) };
+        let of =
+            |rank: usize| -> Wide { std::array::from_fn(|byte| (200 + byte * 7 + rank) as u8) };
         let expected = (1..4).fold(of(0), |sum, rank| add(&sum, &of(rank)));
         let found = Threads::run(4, |processes| processes.sum_of_wide(&of(processes.rank())));
         assert!(found.iter().all(|sum| *sum == expected));

@@ -1,12 +1,17 @@
 //! The job that this program is a process of.
 
 use super::Processes;
-use crate::error::Result;
 #[cfg(not(feature = "mpi"))]
 use crate::error::Error;
+use crate::error::Result;
 
 /// What MPI's starters tell each process about its number.
-const TOLD: [&str; 4] = ["OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "MPI_LOCALRANKID"];
+const TOLD: [&str; 4] = [
+    "OMPI_COMM_WORLD_RANK",
+    "PMI_RANK",
+    "PMIX_RANK",
+    "MPI_LOCALRANKID",
+];
 
 /// A job that was joined. It ends for this process when this is dropped.
 #[derive(Default)]
@@ -52,6 +57,16 @@ impl Job {
             processes: Processes::new(communicator),
             universe: Some(universe),
         })
+    }
+
+    /// The cores of this machine for each process that runs on it.
+    pub fn cores(&self) -> usize {
+        let beside = ["OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS"];
+        let beside = beside
+            .iter()
+            .find_map(|name| std::env::var(name).ok()?.parse().ok());
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        (cores / beside.unwrap_or(1).max(1)).max(1)
     }
 
     /// Its processes.

@@ -33,9 +33,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 pub use alone::Alone;
 #[cfg(feature = "data")]
 pub(crate) use exact::{Wide, add};
+pub use job::Job;
 #[cfg(feature = "mpi")]
 pub use message_passing::MessagePassing;
-pub use job::Job;
 pub use share::Share;
 pub use threads::Threads;
 
@@ -148,7 +148,11 @@ impl Processes {
         if !self.checked {
             return;
         }
-        let mine = [number as f64, f64::from(call as u8), length.unwrap_or(0) as f64];
+        let mine = [
+            number as f64,
+            f64::from(call as u8),
+            length.unwrap_or(0) as f64,
+        ];
         let mut ends = [mine[0], mine[1], mine[2], -mine[0], -mine[1], -mine[2]];
         self.communicator.largest(&mut ends);
         let [most, least] = [&ends[..3], &ends[3..]];
@@ -237,7 +241,11 @@ impl Processes {
             return result;
         }
         let (size, rank) = (self.size() as f64, self.rank());
-        let failed = if result.is_err() { size - rank as f64 } else { 0.0 };
+        let failed = if result.is_err() {
+            size - rank as f64
+        } else {
+            0.0
+        };
         let mut first = [failed];
         self.largest(&mut first);
         if first[0] == 0.0 {

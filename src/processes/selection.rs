@@ -8,12 +8,20 @@ const BITS: u32 = 4;
 /// A number as bits whose order is that of the numbers.
 fn ordered(number: f64) -> u64 {
     let bits = number.to_bits();
-    if bits >> 63 == 0 { bits | 1 << 63 } else { !bits }
+    if bits >> 63 == 0 {
+        bits | 1 << 63
+    } else {
+        !bits
+    }
 }
 
 /// The inverse of [`ordered`].
 fn number(ordered: u64) -> f64 {
-    f64::from_bits(if ordered >> 63 == 1 { ordered & !(1 << 63) } else { !ordered })
+    f64::from_bits(if ordered >> 63 == 1 {
+        ordered & !(1 << 63)
+    } else {
+        !ordered
+    })
 }
 
 impl Processes {
@@ -67,7 +75,11 @@ impl Processes {
         // One number twice, where there is one in the middle.
         let [lower, upper] = self.in_places(part, [(count - 1) / 2, count / 2]);
         // Halved first: the sum of two large numbers may overflow.
-        let median = if lower == upper { lower } else { lower / 2.0 + upper / 2.0 };
+        let median = if lower == upper {
+            lower
+        } else {
+            lower / 2.0 + upper / 2.0
+        };
         [least, median, most]
     }
 }

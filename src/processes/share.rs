@@ -115,7 +115,13 @@ mod tests {
         }
         let found = Threads::run(4, |processes| Share::of(&processes, 7).map(drop));
         let few = |result: &Result<()>| {
-            matches!(result, Err(Error::FewRows { rows: 7, processes: 4 }))
+            matches!(
+                result,
+                Err(Error::FewRows {
+                    rows: 7,
+                    processes: 4
+                })
+            )
         };
         assert!(found.iter().all(few));
     }

@@ -122,7 +122,10 @@ impl Communicator for Threads {
         let all = self.meet(values.to_vec());
         values.fill(0.0);
         for part in all.iter() {
-            values.iter_mut().zip(part).for_each(|(sum, value)| *sum += value);
+            values
+                .iter_mut()
+                .zip(part)
+                .for_each(|(sum, value)| *sum += value);
         }
     }
 

@@ -476,7 +476,9 @@ impl Solver {
             match self.advance(problem, state, &mut workspace) {
                 Ok(()) => std::mem::swap(&mut story.state, &mut workspace.next),
                 // What the mode can never do, it refuses in the first iteration.
-                Err(refusal @ Error::ModeUnsupported { .. }) => return Err(refusal),
+                Err(refusal @ (Error::ModeUnsupported { .. } | Error::NotSplit { .. })) => {
+                    return Err(refusal);
+                }
                 Err(error @ Error::NotFinite { .. }) => break (StopReason::NotFinite, Some(error)),
                 Err(refusal) => break (StopReason::Refused, Some(refusal)),
             }

@@ -61,7 +61,10 @@ impl Solver {
             divergence_at_start: errors.divergence,
             best: None,
             memory: self.memory(problem),
-            share: problem.share().is_split().then(|| self.lambda_share(problem)),
+            share: problem
+                .share()
+                .is_split()
+                .then(|| self.lambda_share(problem)),
         };
         measure(
             problem,

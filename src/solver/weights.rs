@@ -11,7 +11,8 @@ use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::factors::{Factors, Side};
 use crate::lambda::{
-    Hierarchy, LambdaShare, LambdaStart, Layout, Scope, Units, WeightGroup, balanced_lambda};
+    Hierarchy, LambdaShare, LambdaStart, Layout, Scope, Units, WeightGroup, balanced_lambda,
+};
 use crate::numerics::to_host;
 use crate::penalty::PenaltyTerm;
 use crate::problem::Problem;

@@ -6,8 +6,8 @@ use ndarray::{Array2, ArrayView2};
 use pulp::Arch;
 use rayon::prelude::*;
 
-use super::kernel::WIDE;
 use super::distributed::Distributed;
+use super::kernel::WIDE;
 use super::listed::{Entries as ListedEntries, Listed};
 use super::lists::{Gaps, Lists};
 use super::pass::{Blocks, Pass, Weighting, What};

@@ -104,7 +104,9 @@ fn check_split(arguments: &FitArguments) -> Result<()> {
             "its sizes belong to all rows; scale the columns, or the data before",
         ),
     ];
-    let refused = refused.into_iter().find(|(asked, ..)| *asked && processes > 1);
+    let refused = refused
+        .into_iter()
+        .find(|(asked, ..)| *asked && processes > 1);
     refused.map_or(Ok(()), |(_, what, reason)| {
         Err(Error::NotSplit {
             what: what.into(),
@@ -225,7 +227,10 @@ impl<'a> Run<'a> {
                 (arguments.table.weighted(table)?, Some(demo))
             }
         };
-        let solver = arguments.solver_config(truth.as_ref())?;
+        let mut solver = arguments.solver_config(truth.as_ref())?;
+        if solver.threads == 0 {
+            solver.threads = job::threads();
+        }
         // What came through a pipe is kept with the run, so that it can go on.
         let source = match (source, &folder) {
             // Relative to config.toml, beside which it lies.
@@ -428,12 +433,7 @@ impl<'a> Run<'a> {
     }
 
     /// Writes and prints what came of it; false if the report could not be made.
-    fn finish(
-        &self,
-        outcome: &Outcome,
-        facts: Facts,
-        folder_made: bool,
-    ) -> Result<bool> {
+    fn finish(&self, outcome: &Outcome, facts: Facts, folder_made: bool) -> Result<bool> {
         let mut complete = true;
         self.progress.begin("writing the results");
         let recovery = self.truth.as_ref().and_then(|truth| {
