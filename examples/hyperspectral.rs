@@ -16,9 +16,9 @@ use altbi::{Beta, PenaltyTerm, Precision, Problem, Result, Side, Smooth};
 use ndarray::Axis;
 
 const SIDE: usize = 24;
-const MATERIALS: usize = 4;
+const MATERIALS: usize = 3;
 
-/// The picture: the true maps above, those found below.
+/// The picture: the true maps, and beside them those found.
 fn picture() -> Result<String> {
     let scene = Noise::Gaussian(0.2).on(&benchmark_d(60, SIDE, MATERIALS, 2), 2);
     let problem = Problem::new(&scene.x, Precision::F64)?;
