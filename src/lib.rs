@@ -20,6 +20,7 @@
 //! | [`metrics`] | relative error, sparsity, SIR; means, quartiles, paired tests |
 //! | [`experiment`] | dataset × method × start → records: the paper's evaluation |
 //! | [`data`], [`report`], [`plot`] | files in; run folders, pages and pictures out |
+//! | `adapters` | fit and transform for smartcore and linfa, behind features of these names |
 //! | `numerics`, [`sparse`], [`split`], [`words`], [`device`], [`error`] | the ground floor |
 //!
 //! With `default-features = false` the crate is what factorises and differentiates. Further
