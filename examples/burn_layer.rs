@@ -13,8 +13,8 @@ use std::sync::Arc;
 
 use altbi::update::Rule;
 use altbi::{Beta, Bunch, L1, Pair, PenaltyTerm, Precision, Problem, Result, Side, Span, Training};
-use burn::tensor::{Tensor, activation::softplus};
-use ndarray::Array2;
+use burn::tensor::activation::softplus;
+use burn::tensor::{DType, Tensor, TensorData};
 
 /// Everything that is learned.
 #[derive(Clone)]
@@ -74,35 +74,37 @@ fn main() -> Result<()> {
     );
     let layer = Bunch::fused(&problem, rule, of_h, Arc::new(Training), span, 4)?;
 
-    let draw = |rows: usize, columns: usize, scale: f64| {
-        let entry =
-            |(i, j): (usize, usize)| scale * (((7 * i + 3 * j + i * j) % 11) as f64 / 11.0 - 0.5);
-        problem.tensor(
-            "a parameter",
-            &Array2::from_shape_fn((rows, columns), entry),
-            [rows, columns],
+    // Tensors of the caller's own, wherever those of the problem are.
+    let device: burn::tensor::Device = problem.device().clone().into();
+    let draw = |[rows, columns]: [usize; 2], scale: f64| {
+        let entry = |place: usize| scale * ((place * 7 % 11) as f64 / 11.0 - 0.5);
+        let entries: Vec<f64> = (0..rows * columns).map(entry).collect();
+        Tensor::<2>::from_data(
+            TensorData::new(entries, [rows, columns]),
+            (&device, DType::F64),
         )
     };
     let mut parameters = Parameters {
-        encoder: draw(columns, rank, 0.1)?,
-        dictionary: draw(columns, rank, 1.0)?,
-        weights: draw(rows, 1, 0.1)? - 3.0,
+        encoder: draw([columns, rank], 0.1),
+        dictionary: draw([columns, rank], 1.0),
+        weights: draw([rows, 1], 0.1) - 3.0,
     };
 
     // Is the slope right? Against a central difference in one number of the dictionary.
     let (first, slopes) = parameters.slopes(&layer, &x);
-    let moved = |by: f64| -> Result<f64> {
-        let mut one = Array2::zeros((columns, rank));
-        one[[4, 1]] = by;
-        let one = problem.tensor("a move", &one, [columns, rank])?;
+    let moved = |by: f64| {
+        let mut one = vec![0.0; columns * rank];
+        one[4 * rank + 1] = by;
+        let one =
+            Tensor::<2>::from_data(TensorData::new(one, [columns, rank]), (&device, DType::F64));
         let dictionary = parameters.dictionary.clone() + one;
         let moved = Parameters {
             dictionary,
             ..parameters.clone()
         };
-        Ok(moved.loss(&layer, &x).into_scalar::<f64>())
+        moved.loss(&layer, &x).into_scalar::<f64>()
     };
-    let difference = (moved(1e-5)? - moved(-1e-5)?) / 2e-5;
+    let difference = (moved(1e-5) - moved(-1e-5)) / 2e-5;
     let slope = slopes.dictionary.slice([4..5, 1..2]).into_scalar::<f64>();
     println!("slope {slope:.8}, by differences {difference:.8}");
     assert!((slope - difference).abs() < 1e-6 * difference.abs().max(1.0));

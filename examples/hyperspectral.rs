@@ -1,6 +1,6 @@
 //! Which materials are in a hyperspectral scene, and where? W holds their spectra, H their maps.
 //!
-//! The scene is generated: smooth spectra over 60 bands, smooth maps of 32×32 pixels, and noise.
+//! The scene is generated: smooth spectra over 60 bands, smooth maps of 24×24 pixels, and noise.
 //! Neighbouring bands are alike, and so are neighbouring pixels: that is what the penalties say.
 //!
 //! ```text
@@ -15,10 +15,10 @@ use altbi::practical::Practical;
 use altbi::{Beta, PenaltyTerm, Precision, Problem, Result, Side, Smooth};
 use ndarray::Axis;
 
-const SIDE: usize = 32;
-const MATERIALS: usize = 4;
+const SIDE: usize = 24;
+const MATERIALS: usize = 3;
 
-/// The picture: the true maps above, those found below.
+/// The picture: the true maps, and beside them those found.
 fn picture() -> Result<String> {
     let scene = Noise::Gaussian(0.2).on(&benchmark_d(60, SIDE, MATERIALS, 2), 2);
     let problem = Problem::new(&scene.x, Precision::F64)?;

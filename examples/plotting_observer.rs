@@ -9,9 +9,11 @@ use std::sync::{Arc, Mutex};
 use altbi::plot::{Chart, Scale, Series};
 use altbi::{AltBiConfig, Beta, L1, Observer, Record, Result, Signal, State};
 
-/// The points of the lines so far. A clone shares them.
+type Line = Vec<(f64, f64)>;
+
+/// The lines so far. A clone shares them.
 #[derive(Debug, Clone, Default)]
-struct Plotter(Arc<Mutex<[Vec<(f64, f64)>; 3]>>);
+struct Plotter(Arc<Mutex<[Line; 3]>>);
 
 impl Observer for Plotter {
     fn iterated(&mut self, record: &Record, _: &State) -> Signal {
@@ -30,7 +32,7 @@ impl Plotter {
         let lines = self.0.lock().unwrap();
         let names = ["divergence", "with the penalty", "median of λ"];
         let chart = Chart::new("iteration", "", Scale::Logarithmic).sized(860, 320);
-        let add = |chart: Chart, (name, points): (&str, &Vec<(f64, f64)>)| {
+        let add = |chart: Chart, (name, points): (&str, &Line)| {
             chart.with(Series::line(name, points.clone()))
         };
         names.into_iter().zip(lines.iter()).fold(chart, add).svg()

@@ -21,6 +21,7 @@
 //! | [`experiment`] | dataset × method × start → records: the paper's evaluation |
 //! | [`data`], [`report`], [`plot`] | files in; run folders, pages and pictures out |
 //! | [`processes`] | the processes that share one run, on MPI or as threads |
+//! | `adapters` | fit and transform for smartcore and linfa, behind features of these names |
 //! | `numerics`, [`sparse`], [`split`], [`words`], [`device`], [`error`] | the ground floor |
 //!
 //! With `default-features = false` the crate is what factorises and differentiates. Further

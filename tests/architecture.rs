@@ -120,3 +120,23 @@ fn what_breaks_the_rule_is_seen() {
     let code = "use crate::solver::Solver;\n// crate::plot\nlet x = crate::data::demo();";
     assert_eq!(uses(code), ["solver", "data"]);
 }
+
+#[test]
+fn every_example_is_in_the_gallery_and_tested() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let page = std::fs::read_to_string(root.join("docs/gallery.md")).unwrap();
+    let manifest = std::fs::read_to_string(root.join("Cargo.toml")).unwrap();
+    let mut all = Vec::new();
+    files(&root.join("examples"), &mut all);
+    assert!(all.len() > 10);
+    for path in all {
+        let name = path.file_stem().unwrap().to_str().unwrap();
+        let command = format!("--example {name}");
+        assert!(page.contains(&command), "docs/gallery.md lacks {name}");
+        let tested = format!("name = \"{name}\"\ntest = true\n");
+        assert!(
+            manifest.contains(&tested),
+            "Cargo.toml does not test {name}"
+        );
+    }
+}

@@ -50,16 +50,16 @@ use crate::problem::Problem;
 
 /// How far a mode may be from reverse mode, relative to the largest entry.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Tolerances {
+struct Tolerances {
     /// Forward and adjoint mode.
-    pub exact: f64,
+    exact: f64,
     /// Finite differences; `None` leaves them unchecked.
-    pub differences: Option<f64>,
+    differences: Option<f64>,
 }
 
 impl Tolerances {
     /// What a precision can promise.
-    pub fn of(precision: Precision) -> Self {
+    fn of(precision: Precision) -> Self {
         match precision {
             Precision::F64 => Self {
                 exact: 1e-10,

@@ -7,7 +7,7 @@ use crate::config::Method;
 use crate::metrics::{PairedDifference, holm};
 
 /// Below this, a corrected p is called a difference.
-pub const SIGNIFICANT: f64 = 0.05;
+const SIGNIFICANT: f64 = 0.05;
 
 /// AltBi minus a rival, over all starts.
 #[derive(Debug, Clone)]
@@ -53,7 +53,7 @@ impl Comparison {
     /// The measures that are compared.
     pub const MEASURES: [Measure; 3] = [Measure::SirW, Measure::SirH, Measure::RelativeError];
 
-    /// What it says at the level [`SIGNIFICANT`]; the ranks decide about the direction,
+    /// What it says at the level of 5 %; the ranks decide about the direction,
     /// as they do about p.
     pub fn conclusion(&self) -> Conclusion {
         let higher_is_better = self.measure != Measure::RelativeError;

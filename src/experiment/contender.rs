@@ -4,7 +4,7 @@ use super::{Moment, Protocol};
 use crate::config::{AltBiConfig, Method};
 
 /// λ of P-MU in the paper's response functions.
-pub const RESPONSE_LAMBDAS: [f64; 10] = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0];
+const RESPONSE_LAMBDAS: [f64; 10] = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0];
 
 /// λ of P-MU where it is compared with the others.
 const PAPER_LAMBDA: f64 = 0.5;

@@ -48,8 +48,8 @@ mod trial;
 
 pub use archive::{Archive, DatasetRecord};
 pub use campaign::{Campaign, CampaignEnding, Progress, Unwatched, Watcher};
-pub use comparison::{Comparison, Conclusion, SIGNIFICANT, comparisons};
-pub use contender::{Contender, RESPONSE_LAMBDAS};
+pub use comparison::{Comparison, Conclusion, comparisons};
+pub use contender::Contender;
 pub use dataset::{Arrangement, BenchmarkName, Dataset, Size};
 pub use measure::{Measure, Measures, Moment, Protocol};
 pub use results::{ActingLambda, DatasetResults, Results};

@@ -12,7 +12,8 @@ mod share;
 mod step;
 
 pub(crate) use hierarchy::{Hierarchy, StepContext};
-pub use initial::{LambdaStart, balanced_lambda};
+pub use initial::LambdaStart;
+pub(crate) use initial::balanced_lambda;
 pub use layout::{Layout, WeightGroup};
 pub(crate) use scope::check_weights_by_component;
 pub use scope::{SCOPES, Scope, Units};

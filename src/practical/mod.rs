@@ -62,7 +62,7 @@ pub(crate) const LONGEST: usize = 1000;
 pub(crate) const PATIENCE: usize = 50;
 /// Updates on all entries at the end: a bunch of the tuned run. More of them can undo early
 /// stopping and gain nothing elsewhere.
-pub const REFIT: usize = 10;
+pub(crate) const REFIT: usize = 10;
 
 /// The parts of the procedure, in order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
