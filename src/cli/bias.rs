@@ -33,10 +33,10 @@ mode), from the factors and λ that --warm-up iterations with fixed λ lead to."
 pub struct BiasArguments {
     /// The matrix X, as for fit; without it, the embedded demo
     data: Option<String>,
-    /// Number of components r
+    /// Number of components r (scikit-learn: n_components)
     #[arg(long)]
     rank: Option<usize>,
-    /// kl, frobenius, is, or beta:<number>
+    /// kl, frobenius, is, or beta:<number> (scikit-learn: beta_loss)
     #[arg(long, default_value = "kl")]
     divergence: Beta,
     /// l1, l2, group, l21, hoyer, smooth, or none
@@ -59,7 +59,7 @@ pub struct BiasArguments {
     normalize: Normalization,
     #[command(flatten)]
     criterion: CriterionArguments,
-    /// Seed of the random start
+    /// Seed of the random start (scikit-learn: random_state)
     #[arg(long, default_value_t = 0)]
     seed: u64,
     #[command(flatten)]
@@ -94,7 +94,7 @@ pub fn bias(arguments: &BiasArguments) -> Result<Ending> {
         bias,
     };
     if let Some(folder) = folder {
-        folder.fill(|folder| records.write(folder).map(drop))?;
+        folder.fill(|folder| records.write_all(folder).map(drop))?;
     }
     let bias = &records.bias;
     if arguments.json {

@@ -28,6 +28,7 @@ mod progress;
 mod ranks;
 mod report;
 mod reproduce;
+mod search;
 mod shell;
 mod tables;
 

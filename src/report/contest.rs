@@ -3,39 +3,37 @@
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
+use serde::{Deserialize, Serialize};
+
 use super::Figure;
-use super::page::{figure_element, head};
+use super::kept::{KeptRecords, write_page};
 use crate::data::write_whole;
 use crate::error::Result;
-use crate::plot::{Chart, Scale, Series, escape, short};
+use crate::plot::{BarRows, Chart, Scale, Series, short};
 use crate::tuner::{Contest, Point, Rival, Standing};
 
-/// Writes `report.html`, `compare.csv` and `figures/*.svg` into a folder;
-/// returns the page. `about` says in a sentence what was compared on what.
-///
-/// # Errors
-/// [`Error::Write`](crate::Error::Write).
-pub fn write_contest(contest: &Contest, about: &str, folder: &Path) -> Result<PathBuf> {
-    write_whole(&folder.join("compare.csv"), csv(contest).as_bytes())?;
-    let figures = figures(contest);
-    for figure in &figures {
-        let file = format!("figures/{}.svg", figure.name);
-        write_whole(&folder.join(file), figure.svg.as_bytes())?;
+/// What `standings.json` holds.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct ContestRecords {
+    /// Tells these data and settings from any other.
+    pub fingerprint: String,
+    /// What was compared on what, in a sentence.
+    #[serde(default)]
+    pub about: String,
+    /// The finished runs.
+    pub contest: Contest,
+}
+
+impl KeptRecords for ContestRecords {
+    const FILE: &'static str = "standings.json";
+
+    fn write_report(&self, folder: &Path) -> Result<PathBuf> {
+        let contest = &self.contest;
+        write_whole(&folder.join("compare.csv"), csv(contest).as_bytes())?;
+        let heading = "Ways to choose λ, at equal budget";
+        let (table, figures) = (table(contest), figures(contest));
+        write_page(folder, heading, &self.about, &table, &figures)
     }
-    let mut page = head("altbi: ways to choose λ");
-    let _ = writeln!(
-        page,
-        "<header><h1>Ways to choose λ, at equal budget</h1><p>{}</p></header>\n<section>{}</section>\n<main>",
-        escape(about),
-        table(contest)
-    );
-    for figure in &figures {
-        page.push_str(&figure_element(figure));
-    }
-    page.push_str("</main>\n</body></html>\n");
-    let path = folder.join("report.html");
-    write_whole(&path, page.as_bytes())?;
-    Ok(path)
 }
 
 fn csv(contest: &Contest) -> String {
@@ -139,34 +137,36 @@ fn table(contest: &Contest) -> String {
 /// The answers of all rivals, relative to plain.
 fn answers(contest: &Contest) -> Figure {
     let rivals = contest.ranking(contest.deciding());
-    let bars = |measure: OfStanding| {
-        let bars = rivals.iter().enumerate().filter_map(|(place, rival)| {
-            let ratio = contest.compared(*rival, Rival::Plain, measure)?.mean.exp();
-            Some((place as f64, ratio.min(HIGHEST_BAR)))
-        });
-        bars.collect::<Vec<_>>()
+    let ratios = |measure: OfStanding| {
+        let ratio = |rival: &Rival| {
+            let compared = contest.compared(*rival, Rival::Plain, measure);
+            compared.map_or(f64::NAN, |compared| compared.mean.exp())
+        };
+        rivals.iter().map(ratio).collect::<Vec<f64>>()
     };
-    let mut chart = Chart::new("", "error relative to plain", Scale::Linear)
-        .sized(1120, 340)
-        .with(Series::bars("held out", bars(|standing| standing.held_out)));
+    let mut bars = BarRows {
+        names: rivals.iter().map(ToString::to_string).collect(),
+        series: vec![("held out".into(), ratios(|standing| standing.held_out))],
+        x_label: "error relative to plain".into(),
+        longest: LONGEST_BAR,
+    };
     if contest.is_judged() {
-        chart = chart.with(Series::bars("judged", bars(|standing| standing.judged)));
+        let judged = ratios(|standing| standing.judged);
+        bars.series.push(("judged".into(), judged));
     }
     Figure {
         name: "answers".into(),
         title: "Every answer".into(),
         caption: "Geometric means over the runs, relative to plain updates stopped early; bars \
-                  above 2 are cut off."
+                  beyond 2 are cut off."
             .into(),
-        svg: chart
-            .with_ticks(rivals.iter().map(ToString::to_string).collect())
-            .svg(),
-        wide: true,
+        svg: bars.svg(),
+        tiles: Vec::new(),
     }
 }
 
 /// Bars end here.
-const HIGHEST_BAR: f64 = 2.0;
+const LONGEST_BAR: f64 = 2.0;
 
 fn figures(contest: &Contest) -> Vec<Figure> {
     let mut figures = vec![
@@ -257,6 +257,6 @@ fn course(
                   plain updates stopped early. A line begins where it falls below 1.2."
             .into(),
         svg: chart.svg(),
-        wide: false,
+        tiles: Vec::new(),
     }
 }

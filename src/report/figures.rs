@@ -18,8 +18,9 @@ pub struct Figure {
     pub caption: String,
     /// The picture.
     pub svg: String,
-    /// Whether it wants the whole width of a page.
-    pub wide: bool,
+    /// The parts of the picture, where a page is to put as many of them beside each other as
+    /// there is room for; they take its whole width.
+    pub tiles: Vec<String>,
 }
 
 /// The names that figures of a run may have.
@@ -87,7 +88,7 @@ fn convergence(run: &RunRecords) -> Figure {
         title: "Convergence".into(),
         caption: format!("{caption}{tuned}"),
         svg: chart.svg(),
-        wide: false,
+        tiles: Vec::new(),
     }
 }
 
@@ -127,7 +128,7 @@ fn held_out(run: &RunRecords) -> Option<Figure> {
              not see. The latter is lowest in iteration {lowest}{kept}."
         ),
         svg: chart.svg(),
-        wide: false,
+        tiles: Vec::new(),
     })
 }
 
@@ -142,7 +143,7 @@ fn hypergradient(run: &RunRecords) -> Figure {
                   wants to move."
             .into(),
         svg: chart.svg(),
-        wide: false,
+        tiles: Vec::new(),
     }
 }
 
@@ -167,6 +168,6 @@ fn sparsity(run: &RunRecords) -> Figure {
         caption: "Entries below a thousandth of the largest of their column of W or row of H."
             .into(),
         svg: chart.svg(),
-        wide: false,
+        tiles: Vec::new(),
     }
 }

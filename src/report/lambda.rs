@@ -78,7 +78,7 @@ fn of_each(run: &RunRecords) -> Figure {
         caption: "The penalty weights λ that were kept; zeros are left out of a logarithmic scale."
             .into(),
         svg: chart.with_ticks(ticks).svg(),
-        wide: false,
+        tiles: Vec::new(),
     }
 }
 
@@ -108,7 +108,7 @@ fn change(run: &RunRecords) -> Figure {
                   percentile."
             .into(),
         svg: chart.svg(),
-        wide: false,
+        tiles: Vec::new(),
     }
 }
 
@@ -135,7 +135,7 @@ fn histogram(run: &RunRecords) -> Figure {
         caption: "Numbers of weights in intervals of λ; the last bar also has all larger ones."
             .into(),
         svg: chart.svg(),
-        wide: false,
+        tiles: Vec::new(),
     }
 }
 
@@ -159,6 +159,6 @@ fn course(run: &RunRecords) -> Figure {
                   scale."
             .into(),
         svg: chart.svg(),
-        wide: false,
+        tiles: Vec::new(),
     }
 }

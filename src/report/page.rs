@@ -6,12 +6,21 @@ use crate::plot::theme::themed;
 
 /// A picture with its heading and caption.
 pub(super) fn figure_element(figure: &Figure) -> String {
+    let (class, picture) = match figure.tiles.as_slice() {
+        [] => {
+            let picture = scalable(&themed(&figure.svg));
+            ("", format!("<div class=\"wide\">{picture}</div>"))
+        }
+        tiles => {
+            let tiles: String = tiles.iter().map(|tile| themed(tile)).collect();
+            let class = " class=\"row\"";
+            (class, format!("<div class=\"tiles\">{tiles}</div>"))
+        }
+    };
     format!(
-        "<figure id=\"{}\"{}><h2>{}</h2><div class=\"wide\">{}</div><figcaption>{}</figcaption></figure>\n",
+        "<figure id=\"{}\"{class}><h2>{}</h2>{picture}<figcaption>{}</figcaption></figure>\n",
         figure.name,
-        if figure.wide { " class=\"row\"" } else { "" },
         escape(&figure.title),
-        scalable(&themed(&figure.svg)),
         escape(&figure.caption)
     )
 }
@@ -66,6 +75,7 @@ header p, figcaption, .small { color: var(--soft); } .small { font-size: .8rem; 
 main { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(100%, 24rem), 1fr)); gap: 1.2rem; }
 figure { margin: 0; break-inside: avoid; } figcaption { font-size: .85rem; }
 svg.chart { width: 100%; height: auto; display: block; }
+.tiles { display: flex; flex-wrap: wrap; gap: .4rem; }
 .wide { overflow-x: auto; } main { margin-top: 1rem; } figure { min-width: 0; }
 .components { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(100%, 19rem), 1fr)); gap: .6rem; }
 .component { background: var(--card); border-radius: .5rem; padding: .5rem .8rem; min-width: 0; }

@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::Figure;
-use super::page::{figure_element, head};
+use super::kept::{KeptRecords, write_page};
 use crate::data::write_whole;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::metrics::Spread;
-use crate::plot::{Chart, Scale, Series, escape, short};
+use crate::plot::{Chart, Scale, Series, short};
 use crate::ranks::{Measure, RankOutcome, RankSummary};
 
 /// What was asked for.
@@ -50,31 +50,7 @@ pub struct RankRecords {
     pub done: RankOutcome,
 }
 
-/// The file that makes a folder one of these.
-const MAIN: &str = "ranks.json";
-
 impl RankRecords {
-    /// Whether a folder holds them.
-    pub fn are_in(folder: &Path) -> bool {
-        folder.join(MAIN).is_file()
-    }
-
-    /// Reads them from a folder.
-    ///
-    /// # Errors
-    /// [`Error::Read`] and [`Error::ConfigFile`].
-    pub fn read(folder: &Path) -> Result<Self> {
-        let path = folder.join(MAIN);
-        let text = std::fs::read_to_string(&path).map_err(|source| Error::Read {
-            path: path.clone(),
-            source,
-        })?;
-        serde_json::from_str(&text).map_err(|error| Error::ConfigFile {
-            path,
-            reason: error.to_string(),
-        })
-    }
-
     /// The pairs that the settings ask for.
     pub fn outcome(&self) -> RankOutcome {
         let RankSettings {
@@ -82,43 +58,18 @@ impl RankRecords {
         } = self.settings;
         self.done.within(from..=to, splits)
     }
+}
 
-    /// Writes `ranks.json`.
-    ///
-    /// # Errors
-    /// [`Error::Write`].
-    pub fn write(&self, folder: &Path) -> Result<()> {
-        let json = serde_json::to_string_pretty(self).expect("plain data");
-        write_whole(&folder.join(MAIN), json.as_bytes())
-    }
+impl KeptRecords for RankRecords {
+    const FILE: &'static str = "ranks.json";
 
-    /// Writes `ranks.csv`, `report.html` and `figures/*.svg`; returns the page.
-    ///
-    /// # Errors
-    /// [`Error::Write`].
-    pub fn write_report(&self, folder: &Path) -> Result<PathBuf> {
+    fn write_report(&self, folder: &Path) -> Result<PathBuf> {
         let outcome = self.outcome();
         write_whole(&folder.join("ranks.csv"), csv(&outcome).as_bytes())?;
         let figures = [Some(errors(&outcome)), excess(&outcome)];
         let figures: Vec<Figure> = figures.into_iter().flatten().collect();
-        for figure in &figures {
-            let file = format!("figures/{}.svg", figure.name);
-            write_whole(&folder.join(file), figure.svg.as_bytes())?;
-        }
-        let mut page = head("altbi: how many components");
-        let _ = writeln!(
-            page,
-            "<header><h1>How many components</h1><p>{}</p></header>\n<section>{}</section>\n<main>",
-            escape(&self.about),
-            table(&outcome)
-        );
-        for figure in &figures {
-            page.push_str(&figure_element(figure));
-        }
-        page.push_str("</main>\n</body></html>\n");
-        let path = folder.join("report.html");
-        write_whole(&path, page.as_bytes())?;
-        Ok(path)
+        let heading = "How many components";
+        write_page(folder, heading, &self.about, &table(&outcome), &figures)
     }
 }
 
@@ -198,16 +149,6 @@ fn table(outcome: &RankOutcome) -> String {
     table
 }
 
-/// Ranks as names of the places on the x axis, at most two dozen of them.
-fn ticks(ranks: &[usize]) -> Vec<String> {
-    let every = ranks.len().div_ceil(24).max(1);
-    let name = |(place, rank): (usize, &usize)| match place % every {
-        0 => rank.to_string(),
-        _ => String::new(),
-    };
-    ranks.iter().enumerate().map(name).collect()
-}
-
 /// A line through means that goes up and down by an error at each of them.
 fn curve(name: &str, points: &[(f64, f64, Option<f64>)]) -> Series {
     let with_bar = points.iter().flat_map(|(place, mean, error)| {
@@ -226,7 +167,7 @@ fn chart(
     shown: impl Fn(&RankSummary) -> bool,
 ) -> Chart {
     let ranks = outcome.ranks();
-    let mut chart = Chart::new("rank", y, Scale::Linear).sized(900, 420);
+    let mut chart = Chart::new("rank", y, Scale::Linear);
     let mut marks = Vec::new();
     for (measure, name) in measures(outcome) {
         let summaries = outcome.summaries(measure);
@@ -261,7 +202,7 @@ fn chart(
     for mark in marks {
         chart = chart.with(mark);
     }
-    chart.with_ticks(ticks(&ranks))
+    chart.with_ticks(ranks.iter().map(ToString::to_string).collect())
 }
 
 fn errors(outcome: &RankOutcome) -> Figure {
@@ -273,7 +214,7 @@ fn errors(outcome: &RankOutcome) -> Figure {
                   components leave structure behind, too many fit noise."
             .into(),
         svg: chart(outcome, "outer error", of, |_| true).svg(),
-        wide: true,
+        tiles: Vec::new(),
     }
 }
 
@@ -298,6 +239,6 @@ fn excess(outcome: &RankOutcome) -> Option<Figure> {
                   shown."
             .into(),
         svg: chart(outcome, "difference to the lowest", of, shown).svg(),
-        wide: true,
+        tiles: Vec::new(),
     })
 }
