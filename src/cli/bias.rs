@@ -101,7 +101,7 @@ pub fn bias(arguments: &BiasArguments) -> Result<Ending> {
         let warm_up = arguments.warm_up;
         say(json(&Printed { warm_up, bias }));
     } else {
-        arguments.print(bias);
+        arguments.print(&records);
     }
     Ok(Ending::Done)
 }
@@ -178,7 +178,8 @@ impl BiasArguments {
         )
     }
 
-    fn print(&self, bias: &Bias) {
+    fn print(&self, records: &BiasRecords) {
+        let bias = &records.bias;
         say("T             outer error     ‖dE/dλ‖    cosine  relative error  same sign");
         for row in &bias.rows {
             let length = row.length.map_or("∞".into(), |length| length.to_string());
@@ -194,14 +195,7 @@ impl BiasArguments {
         if let Some(refusal) = &bias.refusal {
             say(format!("\nThe longest bunch is the reference: {refusal}"));
         }
-        say(match bias.shortest(0.1) {
-            Some(length) => {
-                format!(
-                    "\nFrom T = {length} on the hypergradient is within a tenth of the reference."
-                )
-            }
-            None => "\nNo T here brings the hypergradient within a tenth of the reference.".into(),
-        });
+        say(format!("\n{}", records.answer()));
         if let Some(out) = &self.out {
             say(format!("written to {} (see report.html)", out.display()));
         }

@@ -36,7 +36,7 @@ pub fn penalty_names(names: &str) -> Result<String> {
     Ok(names.into())
 }
 
-/// What is asked of the factors.
+/// The penalties on the factors.
 #[derive(Debug, Args)]
 #[command(next_help_heading = super::headings::PENALTIES)]
 pub struct PenaltyArguments {
@@ -54,7 +54,7 @@ pub struct PenaltyArguments {
     pub graphs: GraphArguments,
 }
 
-/// What is tuned, beyond one penalty on W with a λ for each row.
+/// Penalties, the scope of λ, and the factors of a bunch.
 #[derive(Debug, Args)]
 #[command(next_help_heading = super::headings::PENALTIES)]
 pub struct TuningArguments {

@@ -16,7 +16,7 @@ use super::headings::{ENGINE, MODEL, OUTPUT, PENALTIES};
 use super::output::{check_inputs_safe, complain, output_path};
 use super::penalties::PenaltyArguments;
 
-/// What is fitted, what is held out, and where the answers go.
+/// Divergence, penalties, outer error, data and output of a search.
 #[derive(Debug, Args)]
 pub struct SearchArguments {
     /// kl, frobenius, is, or beta:<number> (scikit-learn: beta_loss)

@@ -24,7 +24,7 @@ pub struct Chart {
     pub y_label: String,
     /// Scale of y.
     pub scale: Scale,
-    /// What is drawn.
+    /// The series that are drawn.
     pub series: Vec<Series>,
     /// (width, height) in pixels.
     pub size: (u32, u32),

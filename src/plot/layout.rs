@@ -1,4 +1,4 @@
-//! Where the axes of a chart begin and end, and what is written along them.
+//! The ranges of a chart's axes, and the words along them.
 
 use std::ops::Range;
 
@@ -22,7 +22,7 @@ pub(super) struct Layout {
     pub(super) in_two_lines: Marks,
 }
 
-/// What both sides of the picture take apart from the names along y.
+/// The margins on both sides of the picture, without the names along y.
 pub(super) const MARGINS: f64 = 56.0;
 
 impl Layout {
@@ -61,7 +61,7 @@ impl Layout {
         widest(&self.y_marks).ceil() as u32
     }
 
-    /// What can be drawn of a series, in axis coordinates, with its index.
+    /// The points of a series that can be drawn, in axis coordinates, with their index.
     pub(super) fn drawable<'a>(
         &self,
         series: &'a Series,

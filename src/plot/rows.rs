@@ -27,7 +27,7 @@ const RIGHT: f64 = 20.0;
 /// The height of a bar, and the gap between groups.
 const BAR: f64 = 9.0;
 const BETWEEN: f64 = 7.0;
-/// What marks and label take below the bars.
+/// The height of marks and label below the bars.
 const BELOW: f64 = 44.0;
 
 impl BarRows {
@@ -111,7 +111,7 @@ mod tests {
         let svg = rows.svg();
         assert!(svg.contains(">a &lt;long&gt; name</text>") && svg.contains(">b</text>"));
         assert_eq!(svg.matches("<title>").count(), 3);
-        // What is cut off keeps its number.
+        // A bar that is cut off keeps its number.
         assert!(svg.contains("judged: 7 at a") && !svg.contains("NaN"));
     }
 }

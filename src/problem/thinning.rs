@@ -29,11 +29,12 @@ impl Problem {
         })
     }
 
-    /// Whether X looks like counts: whole numbers, and not only zeros and ones.
+    /// Whether X looks like counts: whole numbers, not only zeros and ones, and not a scale that
+    /// ends (pixels, grades).
     pub fn has_counts(&self) -> bool {
         let needed = needed(self.mask(), None);
         let more_than_one = first_entry(self.x(), |index, x| needed(index) && x > 1.0);
-        more_than_one.is_some() && self.first_fraction().is_none()
+        more_than_one.is_some() && self.first_fraction().is_none() && !self.has_a_scale()
     }
 
     /// The same problem with its counts thinned: each count goes to the outer error with

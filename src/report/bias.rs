@@ -1,4 +1,4 @@
-//! What a short bunch costs, as a page.
+//! The bias of short bunches, as a page.
 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -12,21 +12,35 @@ use crate::data::{read_matrix, write_npy, write_whole};
 use crate::error::{Error, Result};
 use crate::plot::{Chart, Scale, Series, escape, short};
 
-/// What `bias.json` holds: all but the hypergradients.
+/// The contents of `bias.json`: all but the hypergradients.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct BiasRecords {
-    /// What was differentiated, in a sentence.
+    /// The bunch that was differentiated, in a sentence.
     pub about: String,
     /// The T that the reader asks about.
     pub length: usize,
-    /// What was found.
+    /// The comparison.
     pub bias: Bias,
 }
 
+/// The relative error of a hypergradient that is close to the reference.
+const CLOSE: f64 = 0.1;
 /// The hypergradients, a column for each length.
 const GRADIENTS: &str = "hypergradients.npy";
 
 impl BiasRecords {
+    /// The length from which on the hypergradient is good enough, in words.
+    pub fn answer(&self) -> String {
+        match self.bias.shortest(CLOSE) {
+            Some(length) => {
+                format!(
+                    "From T = {length} on the hypergradient is within a tenth of the reference."
+                )
+            }
+            None => "No T here brings the hypergradient within a tenth of the reference.".into(),
+        }
+    }
+
     /// Writes the records, `bias.csv` and `hypergradients.npy` (a column for each length) into a
     /// folder, and the page; returns the page.
     ///
@@ -65,7 +79,8 @@ impl KeptRecords for BiasRecords {
         let figures = [Some(errors(bias)), rows(bias, self.length)];
         let figures: Vec<Figure> = figures.into_iter().flatten().collect();
         let heading = "How short a bunch is too short";
-        write_page(folder, heading, &self.about, &table(bias), &figures)
+        let words = [&self.answer(), self.about.as_str()];
+        write_page(folder, heading, words, &table(bias), &figures)
     }
 }
 

@@ -12,16 +12,41 @@ use crate::error::Result;
 use crate::plot::{BarRows, Chart, Scale, Series, short};
 use crate::tuner::{Contest, Point, Rival, Standing};
 
-/// What `standings.json` holds.
+/// The contents of `standings.json`.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct ContestRecords {
     /// Tells these data and settings from any other.
     pub fingerprint: String,
-    /// What was compared on what, in a sentence.
+    /// Data and settings, in a sentence.
     #[serde(default)]
     pub about: String,
     /// The finished runs.
     pub contest: Contest,
+}
+
+impl ContestRecords {
+    /// The place of practical among its rivals, in words.
+    pub fn answer(&self) -> String {
+        let contest = &self.contest;
+        let (deciding, judged) = (contest.deciding(), contest.is_judged());
+        let ranking = contest.ranking(deciding);
+        let Some(place) = ranking.iter().position(|one| *one == Rival::Practical) else {
+            return "No run is finished.".into();
+        };
+        let error = if judged { "judged" } else { "held-out" };
+        let to_plain = |rival| ratio(contest.compared(rival, Rival::Plain, deciding));
+        let best = match ranking[0] {
+            Rival::Practical => String::new(),
+            best => format!(" The best is {best} with {}.", to_plain(best)),
+        };
+        format!(
+            "The {error} error of practical is {} times that of plain updates stopped early: place \
+             {} of {}.{best}",
+            to_plain(Rival::Practical),
+            place + 1,
+            ranking.len()
+        )
+    }
 }
 
 impl KeptRecords for ContestRecords {
@@ -32,14 +57,15 @@ impl KeptRecords for ContestRecords {
         write_whole(&folder.join("compare.csv"), csv(contest).as_bytes())?;
         let heading = "Ways to choose λ, at equal budget";
         let (table, figures) = (table(contest), figures(contest));
-        write_page(folder, heading, &self.about, &table, &figures)
+        let words = [&self.answer(), self.about.as_str()];
+        write_page(folder, heading, words, &table, &figures)
     }
 }
 
 fn csv(contest: &Contest) -> String {
     let mut text = String::from(
         "seed,rival,held_out,judged,refit,solves,work,seconds,lambda_min,lambda_max,\
-         divergence_before_refit,divergence_after_refit\n",
+         divergence_before_refit,divergence_after_refit,components\n",
     );
     for standing in &contest.standings {
         let Standing {
@@ -53,11 +79,12 @@ fn csv(contest: &Contest) -> String {
             seconds,
             lambda: (least, most),
             divergence: (before, after),
+            components,
             ..
         } = standing;
         let _ = writeln!(
             text,
-            "{seed},{rival},{held_out},{judged},{refit},{solves},{work},{seconds},{least},{most},{before},{after}"
+            "{seed},{rival},{held_out},{judged},{refit},{solves},{work},{seconds},{least},{most},{before},{after},{components}"
         );
     }
     text
@@ -82,9 +109,9 @@ pub fn ratio(difference: Option<crate::metrics::PairedDifference>) -> String {
 fn table(contest: &Contest) -> String {
     let judged = contest.is_judged();
     let mut table = String::from(
-        "<div class=\"wide\"><table class=\"numbers\"><caption>Errors relative to plain updates \
+        "<p class=\"caption\">Errors relative to plain updates \
          stopped early (geometric means ± standard errors), best first, and practical relative to \
-         each rival</caption><tr><th>rival</th><th>held out</th>",
+         each rival</p><div class=\"wide\"><table class=\"numbers\"><tr><th>rival</th><th>held out</th>",
     );
     if judged {
         table.push_str("<th>judged</th><th>after refit</th>");
@@ -231,7 +258,7 @@ fn course(
     let searches = |rival: &Rival| *rival == Rival::Practical || rival.searches();
     for rival in contest.rivals().into_iter().filter(searches) {
         let standings: Vec<&Standing> = contest.of(rival).collect();
-        // Where all have something to show, the mean of what they show.
+        // The mean, where every run has a point.
         let shown = |place: f64, standing: &Standing| {
             let mut latest_first = standing.points.iter().rev();
             let last = latest_first.find(|point| at(point) <= place);
@@ -246,7 +273,7 @@ fn course(
             let logs = logs.filter(|logs| logs.iter().all(|log| log.is_finite()))?;
             Some((place, (logs.iter().sum::<f64>() / logs.len() as f64).exp()))
         });
-        // What begins far above everything would flatten the rest.
+        // A line that begins far above the others would flatten them.
         let points = points.filter(|(_, ratio)| *ratio < MOST).collect();
         chart = chart.with(Series::line(rival.to_string(), points));
     }

@@ -14,7 +14,7 @@ pub struct Figure {
     pub name: String,
     /// Heading.
     pub title: String,
-    /// What to see in it.
+    /// The caption.
     pub caption: String,
     /// The picture.
     pub svg: String,

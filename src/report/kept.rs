@@ -55,19 +55,21 @@ pub trait KeptRecords: Serialize + DeserializeOwned {
     fn write_report(&self, folder: &Path) -> Result<PathBuf>;
 }
 
-/// Writes `figures/*.svg` and `report.html`; returns the page. `table` is HTML, all else text.
+/// Writes `figures/*.svg` and `report.html`, where the answer comes first; returns the page.
+/// `table` is HTML, all else text.
 pub(super) fn write_page(
     folder: &Path,
     heading: &str,
-    about: &str,
+    [answer, about]: [&str; 2],
     table: &str,
     figures: &[Figure],
 ) -> Result<PathBuf> {
     let mut page = head(&format!("altbi: {heading}"));
     let _ = writeln!(
         page,
-        "<header><h1>{}</h1><p>{}</p></header>\n<section>{table}</section>\n<main>",
+        "<header><h1>{}</h1></header>\n<section><p class=\"answer\">{}</p>\n<p class=\"small\">{}</p>\n{table}</section>\n<main>",
         escape(heading),
+        escape(answer),
         escape(about)
     );
     for figure in figures {

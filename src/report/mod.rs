@@ -1,4 +1,4 @@
-//! What a run leaves behind: its folder, and a page about it.
+//! The folder of a run, and the page about it.
 //!
 //! | file | what |
 //! |---|---|

@@ -1,4 +1,4 @@
-//! What pages have in common: one file that needs nothing but itself.
+//! The parts that all pages share. A page is one file that needs nothing but itself.
 
 use super::figures::Figure;
 use crate::plot::escape;
@@ -96,7 +96,8 @@ section > p { max-width: 62rem; }
 table.numbers { font-size: .8rem; } table.numbers th, table.numbers td { text-align: right; vertical-align: bottom; overflow-wrap: normal; padding-right: .65rem; }
 table.numbers td { white-space: nowrap; }
 table.numbers th:first-child, table.numbers td:first-child { text-align: left; }
-table.numbers tr.own td { font-weight: 600; } caption { text-align: left; padding: .6rem 0 .2rem; font-weight: 600; }
+table.numbers tr.own td { font-weight: 600; } caption, .caption { text-align: left; font-weight: 600; } caption { padding: .6rem 0 .2rem; }
+.caption { margin: .6rem 0 .2rem; font-size: .9rem; }
 nav a { margin-right: 1rem; color: inherit; } figure.row { grid-column: 1 / -1; }
 .better { color: #00805c; } .worse { color: #c14f00; }
 @media (prefers-color-scheme: dark) { .better { color: #35c89c; } .worse { color: #f08a4b; } }

@@ -13,7 +13,7 @@ use crate::metrics::Spread;
 use crate::plot::{Chart, Scale, Series, short};
 use crate::ranks::{Measure, RankOutcome, RankSummary};
 
-/// What was asked for.
+/// The settings of a search.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RankSettings {
     /// The first rank.
@@ -32,15 +32,15 @@ pub struct RankSettings {
     pub penalties: Option<String>,
 }
 
-/// What `ranks.json` holds.
+/// The contents of `ranks.json`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RankRecords {
     /// Tells these data and settings from any other. (Ranks and the number of splits are left
     /// out: a pair is the same in any range.)
     pub fingerprint: String,
-    /// What was searched, in a sentence.
+    /// Data and settings, in a sentence.
     pub about: String,
-    /// What was asked for.
+    /// The settings of the search.
     pub settings: RankSettings,
     /// The recommendation by plain updates; `None` while the search goes on.
     pub recommended: Option<usize>,
@@ -58,6 +58,34 @@ impl RankRecords {
         } = self.settings;
         self.done.within(from..=to, splits)
     }
+
+    /// The recommendation in words.
+    pub fn answer(&self) -> String {
+        let outcome = self.outcome();
+        let RankSettings { from, to, .. } = self.settings;
+        let sentence = |(measure, name): (Measure, &str)| {
+            let rank = outcome.recommended(measure)?;
+            let components = if rank == 1 { "component" } else { "components" };
+            let more = if rank == to && to > from {
+                " It is the last rank that was tried: try more."
+            } else {
+                ""
+            };
+            Some(match measure {
+                Measure::Plain => format!(
+                    "{rank} {components}: the smallest rank whose outer error is within one \
+                     standard error of the lowest.{more}"
+                ),
+                Measure::Tuned => format!("With {name} penalties: {rank} {components}.{more}"),
+            })
+        };
+        let sentences = measures(&outcome).into_iter().filter_map(sentence);
+        let sentences: Vec<String> = sentences.collect();
+        match sentences.is_empty() {
+            true => "The search is not finished.".into(),
+            false => sentences.join(" "),
+        }
+    }
 }
 
 impl KeptRecords for RankRecords {
@@ -69,7 +97,8 @@ impl KeptRecords for RankRecords {
         let figures = [Some(errors(&outcome)), excess(&outcome)];
         let figures: Vec<Figure> = figures.into_iter().flatten().collect();
         let heading = "How many components";
-        write_page(folder, heading, &self.about, &table(&outcome), &figures)
+        let words = [&self.answer(), self.about.as_str()];
+        write_page(folder, heading, words, &table(&outcome), &figures)
     }
 }
 
@@ -105,15 +134,12 @@ fn with_error(number: f64, error: Option<f64>) -> String {
 
 fn table(outcome: &RankOutcome) -> String {
     let mut table = String::from(
-        "<div class=\"wide\"><table class=\"numbers\"><caption>Outer error of each rank, per unit \
-         of held-out weight: mean over the splits ± standard error</caption><tr><th>rank</th>",
+        "<p class=\"caption\">Outer error of each rank, per unit \
+         of held-out weight: mean over the splits ± standard error</p><div class=\"wide\"><table class=\"numbers\"><tr><th>rank</th>",
     );
     let measures = measures(outcome);
     for (_, name) in &measures {
-        let _ = write!(
-            table,
-            "<th>{name}</th><th>above the lowest, paired</th><th></th>"
-        );
+        let _ = write!(table, "<th>{name}</th><th>above the lowest, paired</th>");
     }
     table.push_str("</tr>\n");
     let columns: Vec<(Vec<RankSummary>, Option<usize>)> = measures
@@ -126,22 +152,25 @@ fn table(outcome: &RankOutcome) -> String {
             let Some(of_rank) = summaries.get(row) else {
                 continue;
             };
-            let mark = if *recommended == Some(rank) {
-                "recommended"
-            } else {
-                ""
+            let class = match *recommended == Some(rank) {
+                true => " class=\"better\"",
+                false => "",
+            };
+            // (The lowest lies 0 ± 0 above itself.)
+            let above = match of_rank.excess == 0.0 && of_rank.excess_error.unwrap_or(0.0) == 0.0 {
+                true => "lowest".into(),
+                false => with_error(of_rank.excess, of_rank.excess_error),
             };
             let _ = write!(
                 table,
-                "<td>{}</td><td>{}</td><td>{mark}</td>",
+                "<td{class}>{}</td><td{class}>{above}</td>",
                 with_error(of_rank.mean, of_rank.standard_error),
-                with_error(of_rank.excess, of_rank.excess_error)
             );
         }
         table.push_str("</tr>\n");
     }
     table.push_str(
-        "</table></div>\n<p class=\"small\">Recommended is the smallest rank whose mean exceeds \
+        "</table></div>\n<p class=\"small\">Recommended (in colour) is the smallest rank whose mean exceeds \
          the lowest by no more than one standard error of the paired differences between the two, \
          split by split. Plain: multiplicative updates without penalty, stopped early. Tuned: the \
          preset practical.</p>\n",

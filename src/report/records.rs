@@ -43,7 +43,7 @@ pub struct RunRecords {
     pub labels: Labels,
     /// `config.toml`.
     pub config: toml::Table,
-    /// Where it lies.
+    /// The path of `config.toml`.
     pub config_path: PathBuf,
 }
 

@@ -219,6 +219,7 @@ pub fn compare(arguments: &CompareArguments) -> Result<Ending> {
         say(json(&records.contest));
     } else if !common.quiet {
         say(&about);
+        say(records.answer());
         table::print(&records.contest);
         if let Some(page) = page {
             say(format!("written to {}", page.display()));
@@ -228,7 +229,7 @@ pub fn compare(arguments: &CompareArguments) -> Result<Ending> {
 }
 
 impl CompareArguments {
-    /// What tells this comparison from any other: settings and data.
+    /// A text that no other comparison has: settings and data.
     fn fingerprint(&self, tasks: &[Task], about: &str) -> String {
         let mut text = format!(
             "{about} {:?} {:?} {:?}",

@@ -1,4 +1,4 @@
-//! What is compared on: a benchmark with noise, or the user's data.
+//! The tasks of a comparison: a benchmark with noise, or the user's data.
 
 use std::path::Path;
 use std::sync::Arc;

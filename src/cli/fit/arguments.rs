@@ -62,7 +62,7 @@ pub(in crate::cli) struct FitArguments {
     /// Plain updates of both factors before the first iteration
     #[arg(long, value_name = "N", default_value_t = 0, help_heading = PENALTIES, hide_short_help = true)]
     pub(super) warm_up: usize,
-    /// Where λ starts: auto, a number for all, or a file with one for each weight (scikit-learn:
+    /// First λ: auto, a number for all, or a file with one for each weight (scikit-learn:
     /// alpha_W and alpha_H, which stay as they are)
     #[arg(long, default_value = "auto", allow_negative_numbers = true, help_heading = PENALTIES)]
     pub(super) lambda: LambdaArgument,
@@ -70,7 +70,7 @@ pub(in crate::cli) struct FitArguments {
     /// log λ, without units: normalized:<rate>, adam:<rate>
     #[arg(long, default_value = "inv-iter", help_heading = PENALTIES, hide_short_help = true)]
     pub(super) lambda_step: LambdaStep,
-    /// What λ is measured in; relative: in multiples of the weight at which the penalty
+    /// Units of λ; relative: in multiples of the weight at which the penalty
     /// pulls as hard as the fit
     #[arg(long, value_name = "UNITS", default_value = "absolute", value_parser = words::<Units>(), help_heading = PENALTIES, hide_short_help = true)]
     pub(super) lambda_units: Units,
@@ -302,7 +302,7 @@ impl FitArguments {
             ("select", self.selection().to_string()),
         ];
         let data = source.map(|source| ("data", source.to_string()));
-        // What came through a pipe lies beside the configuration.
+        // Data from a pipe lies beside the configuration.
         let piped = self.table.mask.as_deref() == Some("-");
         let mask = piped.then(|| ("mask", "mask.csv".to_owned()));
         let all = files.chain(mask).chain(found).chain(data);

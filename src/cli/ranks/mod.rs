@@ -119,6 +119,7 @@ pub fn ranks(arguments: &RanksArguments) -> Result<Ending> {
         }));
     } else if !common.quiet {
         say(&records.about);
+        say(records.answer());
         print(&outcome);
         if found > 0 {
             say(format!("{found} of {} pairs were done before", pairs.len()));

@@ -84,7 +84,7 @@ impl Store {
         Ok(state.records.clone())
     }
 
-    /// What went wrong while pairs were written.
+    /// The error that occurred while pairs were written, if one did.
     pub(super) fn failure(&self) -> Result<()> {
         self.state.lock().failed.take().map_or(Ok(()), Err)
     }

@@ -60,7 +60,7 @@ pub(super) fn figures(results: &DatasetResults, protocol: &Protocol) -> Result<V
     Ok(all)
 }
 
-/// Where the paper shows the same.
+/// The numbers of the paper's figures that show the same.
 #[derive(Default)]
 struct PaperFigures {
     error: &'static str,
