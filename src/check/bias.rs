@@ -85,6 +85,7 @@ pub fn bias(
     let pair = Pair::new(problem, &factors.w, &factors.h)?;
     let weights = [problem.tensor("λ", lambda, [n, 1])?];
     let (of_w, of_h, span) = (rule.clone(), rule.without_terms(), Span::One(Side::W));
+    criterion.check(problem)?;
     // Fused where it can be: the tensors of a wide X take minutes.
     let on_term = Bunch::fused(
         problem,

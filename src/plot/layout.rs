@@ -174,16 +174,21 @@ fn are_words(ticks: &[String]) -> bool {
 
 /// Whether names beside each other would touch.
 fn touch(ticks: &[String], x: &Range<f64>, room: f64) -> bool {
+    room / (x.end - x.start).max(1.0) < needs(ticks)
+}
+
+/// The pixels that a name needs, with a gap.
+fn needs(ticks: &[String]) -> f64 {
     let widest = ticks.iter().map(|name| width_of(name)).fold(1.0, f64::max);
-    room / (x.end - x.start).max(1.0) < widest + 6.0
+    widest + 10.0
 }
 
 /// All names, or those at every second, fifth, tenth, … place where all would touch.
 fn named_marks(ticks: &[String], x: &Range<f64>, room: f64) -> Marks {
-    let widest = ticks.iter().map(|name| width_of(name)).fold(1.0, f64::max);
+    let needs = needs(ticks);
     let pixels = room / (x.end - x.start).max(1.0);
     let steps = [1usize, 2, 5, 10, 20, 50, 100, 200, 500, 1000].into_iter();
-    let fits = |step: &usize| *step as f64 * pixels >= widest + 10.0;
+    let fits = |step: &usize| *step as f64 * pixels >= needs;
     let step = steps.clone().find(fits).unwrap_or(1000);
     let named = ticks
         .iter()
