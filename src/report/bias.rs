@@ -182,8 +182,7 @@ fn rows(bias: &Bias, length: usize) -> Option<Figure> {
     Some(Figure {
         name: "rows".into(),
         title: format!("Row by row at T = {length}"),
-        caption: "One point per row of W; on the line a short bunch would tell the whole truth."
-            .into(),
+        caption: "One point per row of W. On the line both hypergradients are equal.".into(),
         svg: chart.svg(),
         tiles: Vec::new(),
     })

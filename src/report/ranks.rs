@@ -66,25 +66,26 @@ impl RankRecords {
         let sentence = |(measure, name): (Measure, &str)| {
             let rank = outcome.recommended(measure)?;
             let components = if rank == 1 { "component" } else { "components" };
-            let more = if rank == to && to > from {
-                " It is the last rank that was tried: try more."
-            } else {
-                ""
-            };
             Some(match measure {
                 Measure::Plain => format!(
                     "{rank} {components}: the smallest rank whose outer error is within one \
-                     standard error of the lowest.{more}"
+                     standard error of the lowest."
                 ),
-                Measure::Tuned => format!("With {name} penalties: {rank} {components}.{more}"),
+                Measure::Tuned => format!("With {name} penalties: {rank} {components}."),
             })
         };
         let sentences = measures(&outcome).into_iter().filter_map(sentence);
-        let sentences: Vec<String> = sentences.collect();
-        match sentences.is_empty() {
-            true => "The search is not finished.".into(),
-            false => sentences.join(" "),
+        let mut sentences: Vec<String> = sentences.collect();
+        if sentences.is_empty() {
+            return "The search is not finished.".into();
         }
+        let at_the_end = |(measure, _)| outcome.recommended(measure) == Some(to);
+        if to > from && measures(&outcome).into_iter().any(at_the_end) {
+            sentences.push(format!(
+                "{to} is the last rank that was tried: larger ones may be better."
+            ));
+        }
+        sentences.join(" ")
     }
 }
 

@@ -86,9 +86,13 @@ fn of_side(run: &RunRecords, side: Side) -> Option<Figure> {
             Vec::new(),
         ),
     };
+    let title = match tiles.is_empty() {
+        true => title.into(),
+        false => format!("{title}, as pictures"),
+    };
     Some(Figure {
         name: name.into(),
-        title: title.into(),
+        title,
         caption,
         svg,
         tiles,
