@@ -618,6 +618,12 @@ pub enum Error {
         /// How that is known.
         stranger: String,
     },
+    /// A folder to be read that no run has written.
+    #[error("{} is not a run folder: it holds no summary.json and no config.toml", path.display())]
+    NoRun {
+        /// The folder.
+        path: PathBuf,
+    },
     /// More entries to hold out than rows and columns can spare.
     #[error(
         "cannot hold out {wanted} entries of X ({rows}×{columns}): after {possible} of them every other would leave a row or a column without an entry to fit"

@@ -3,13 +3,9 @@
 use std::process::{Command, Output};
 
 use altbi::data::{Noise, benchmark_b, write_npy};
-use altbi::ranks::{Measure, RankError, RankOutcome, RankSearch};
+use altbi::ranks::{Measure, RankError, RankSearch};
 use altbi::{Beta, L1, PenaltyTerm, Precision, Problem, Scope, Side};
-use ndarray::Array2;
 use parking_lot::Mutex;
-use rand::rngs::ChaCha8Rng;
-use rand::{RngExt, SeedableRng};
-use rand_distr::{Distribution, Gamma, LogNormal, Poisson};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -158,60 +154,5 @@ fn bad_input_exits_with_2_and_leaves_nothing() {
         assert_eq!(output.status.code(), Some(2), "{arguments}: {message}");
         assert!(message.contains(says), "{arguments}: {message}");
         assert!(!folder.path().join("new").exists(), "{arguments}");
-    }
-}
-
-/// Counts as those of mutations: few channels carry a signature, few samples a process, and
-/// samples differ in their number of mutations by orders.
-fn mutations(channels: usize, samples: usize, rank: usize, seed: u64) -> Problem {
-    let mut generator = ChaCha8Rng::seed_from_u64(seed);
-    let peaked = Gamma::new(0.2, 1.0).unwrap();
-    let mut w = Array2::from_shape_fn((channels, rank), |_| peaked.sample(&mut generator));
-    for mut signature in w.columns_mut() {
-        let sum = signature.sum();
-        signature /= sum;
-    }
-    let burden = LogNormal::new(6.0, 1.0).unwrap();
-    let h = Array2::from_shape_fn((rank, samples), |_| {
-        let active = generator.random_bool(0.5);
-        burden.sample(&mut generator) * f64::from(u8::from(active))
-    });
-    let x = w.dot(&h).mapv(|mean| match Poisson::new(mean) {
-        Ok(counts) => counts.sample(&mut generator),
-        Err(_) => 0.0,
-    });
-    Problem::new(&x, Precision::F64).unwrap()
-}
-
-/// Evidence, not a test: `cargo test --release --test ranks -- --ignored --nocapture`.
-#[test]
-#[ignore = "takes minutes"]
-fn how_often_the_true_rank_is_found() {
-    type Make = fn(usize, usize, usize, u64) -> Problem;
-    let cases: [(&str, Make, [usize; 3]); 4] = [
-        ("B, counts of mean 3, 120×24, rank 4", counts, [120, 24, 4]),
-        ("B, counts of mean 3, 400×40, rank 4", counts, [400, 40, 4]),
-        ("mutations, 96×60, rank 5", mutations, [96, 60, 5]),
-        ("mutations, 96×200, rank 5", mutations, [96, 200, 5]),
-    ];
-    for (name, make, [n, m, rank]) in cases {
-        let mut found = Vec::new();
-        let mut lowest = Vec::new();
-        for seed in 0..20 {
-            let search = RankSearch::new(1..=8, Beta::KL).with_seed(100 * seed);
-            let outcome: RankOutcome = search.run(&make(n, m, rank, seed)).unwrap();
-            found.push(outcome.recommended(Measure::Plain).unwrap());
-            let summaries = outcome.summaries(Measure::Plain);
-            let best = summaries.iter().min_by(|a, b| a.mean.total_cmp(&b.mean));
-            lowest.push(best.unwrap().rank);
-        }
-        for (rule, ranks) in [("one standard error", found), ("lowest mean", lowest)] {
-            let within = |most: usize| ranks.iter().filter(|r| r.abs_diff(rank) <= most).count();
-            println!(
-                "{name}, {rule}: exact {} of 20, within one {} of 20, {ranks:?}",
-                within(0),
-                within(1)
-            );
-        }
     }
 }

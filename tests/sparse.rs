@@ -461,6 +461,69 @@ mod command {
         assert!(text.contains("missing (--zeros missing)"), "{text}");
     }
 
+    /// A run that ends in its middle with a checkpoint: an interrupt after some iterations.
+    #[cfg(unix)]
+    #[test]
+    fn an_interrupted_run_on_thinned_counts_goes_on_to_the_same_bits() {
+        use std::process::{Command, Stdio};
+        use std::time::Duration;
+
+        let folder = Folder::new();
+        let x = data(&folder, "x.mtx");
+        let iterations = "4000";
+        let flags = |out: &str| {
+            let flags = [
+                "fit",
+                &x,
+                "--rank",
+                "3",
+                "--criterion",
+                "thinned:0.2",
+                "--max-iter",
+                iterations,
+                "--tol",
+                "0",
+                "--checkpoint-every",
+                "1",
+                "--quiet",
+                "--out",
+                out,
+            ];
+            flags.map(String::from)
+        };
+        let [whole, broken] = ["whole", "broken"].map(|name| folder.path(name));
+        stdout(&altbi(&flags(&whole).each_ref().map(String::as_str)));
+        let mut child = Command::new(env!("CARGO_BIN_EXE_altbi"))
+            .args(flags(&broken))
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let checkpoint = folder.0.path().join("broken/checkpoint");
+        while !checkpoint.exists() && child.try_wait().unwrap().is_none() {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        let id = child.id().to_string();
+        let signal = Command::new("kill").args(["-INT", &id]).status();
+        assert!(signal.unwrap().success());
+        assert_eq!(child.wait().unwrap().code(), Some(130));
+        assert!(checkpoint.exists());
+        stdout(&altbi(&["resume", &broken, "--quiet"]));
+        assert!(!checkpoint.exists());
+        for name in ["W.npy", "H.npy", "lambda.npy", "thinned.mtx"] {
+            let bytes = |run: &str| std::fs::read(folder.path(&format!("{run}/{name}"))).unwrap();
+            assert!(bytes("whole") == bytes("broken"), "{name}");
+        }
+        let history = |run: &str| {
+            let path = folder.path(&format!("{run}/history.csv"));
+            let text = std::fs::read_to_string(path).unwrap();
+            // (All but the seconds.)
+            let row = |line: &str| line.rsplit_once(',').unwrap().0.to_owned();
+            text.lines().map(row).collect::<Vec<_>>()
+        };
+        assert_eq!(history("whole"), history("broken"));
+        assert_eq!(history("whole").len(), 4002);
+    }
+
     #[test]
     fn the_preset_compare_gradcheck_and_bias_take_it() {
         let folder = Folder::new();

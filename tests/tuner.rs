@@ -185,6 +185,7 @@ fn ratios_are_paired_by_seed() {
         work: 1.0,
         seconds: 1.0,
         lambda: (0.0, 0.0),
+        components: 2,
         points: Vec::new(),
     };
     let contest = Contest {

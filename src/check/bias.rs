@@ -14,7 +14,7 @@ use crate::criterion::Criterion;
 use crate::engine::FusedBunch;
 use crate::error::{Error, Result};
 use crate::factors::{Factors, Side};
-use crate::hypergradient::Mode;
+use crate::hypergradient::{Differentiate, Implicit, Mode};
 use crate::numerics::movement;
 use crate::problem::{Problem, ToMatrix};
 use crate::update::Rule;
@@ -64,8 +64,8 @@ impl Bias {
 /// (implicit mode), all from the same factors and λ. Bunches are computed by the [fused
 /// engine](mod@crate::engine) where it can, otherwise by the adjoint mode.
 ///
-/// Where the implicit mode refuses (no fixed point is reached, a degenerate one, a penalty
-/// that couples rows), the longest bunch is the reference, and
+/// The implicit mode may refuse: no fixed point is reached within some seconds, it is degenerate,
+/// or a penalty couples rows. Then the longest bunch is the reference, and
 /// [`refusal`](Bias::refusal) says why.
 ///
 /// # Errors
@@ -85,10 +85,21 @@ pub fn bias(
     let pair = Pair::new(problem, &factors.w, &factors.h)?;
     let weights = [problem.tensor("λ", lambda, [n, 1])?];
     let (of_w, of_h, span) = (rule.clone(), rule.without_terms(), Span::One(Side::W));
-    let bunch = if problem.is_sparse() {
-        Bunch::fused(problem, of_w, of_h, criterion.clone(), span, 1)?
-    } else {
-        Bunch::with_rules(problem, of_w, of_h, criterion.clone(), span, 1)?
+    criterion.check(problem)?;
+    // Fused where it can be: the tensors of a wide X take minutes.
+    let on_term = Bunch::fused(
+        problem,
+        of_w.clone(),
+        of_h.clone(),
+        criterion.clone(),
+        span,
+        1,
+    );
+    let bunch = match on_term {
+        Err(Error::EngineUnsupported { .. }) if !problem.is_sparse() => {
+            Bunch::with_rules(problem, of_w, of_h, criterion.clone(), span, 1)?
+        }
+        other => other?,
     };
     let fused = |length| match FusedBunch::new(problem, rule, criterion.as_ref(), rank, length) {
         Ok(bunch) => Ok(Some(bunch)),
@@ -119,7 +130,12 @@ pub fn bias(
         }
         None => pair,
     };
-    let refusal = match bunch.hypergradient(&near, &weights, Mode::Implicit) {
+    let cost = factors.w.len() as f64 * factors.h.ncols() as f64;
+    let implicit = Implicit {
+        max_updates: ((PATIENCE / cost) as usize).clamp(FEWEST, Implicit::default().max_updates),
+        ..Implicit::default()
+    };
+    let refusal = match implicit.compute(&bunch, &near, &weights) {
         Ok(end) => {
             let gradient = end.gradients[0].to_matrix()?.into_iter().collect();
             found.push((None, end.outer_error, gradient));
@@ -164,6 +180,8 @@ const STRIDE: usize = 500;
 /// Updates times entries times components that are spent on the way to the fixed point:
 /// some seconds.
 const PATIENCE: f64 = 3e10;
+/// Updates that the implicit mode may make from there, however large X is.
+const FEWEST: usize = 100;
 
 /// W after many updates, fewer if it stands still.
 fn settled(
@@ -177,7 +195,7 @@ fn settled(
     for _ in 0..(PATIENCE / cost).ceil() as usize {
         let before = factors.w.clone();
         bunch.update_w(&mut factors, lambda);
-        // What goes to zero takes ever so long, and the last digits before it are slow.
+        // An entry on its way to zero takes ever so long, and its last digits are slow.
         factors
             .w
             .mapv_inplace(|entry| if entry < floor { 0.0 } else { entry });

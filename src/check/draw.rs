@@ -24,7 +24,7 @@ pub struct Draw {
     pub layout: Layout,
 }
 
-/// What is not to be drawn.
+/// Quantities that are given and not drawn.
 #[derive(Debug, Clone, Default)]
 pub struct Given {
     /// W and H.

@@ -58,7 +58,7 @@ struct Tolerances {
 }
 
 impl Tolerances {
-    /// What a precision can promise.
+    /// The limits that a precision can promise.
     fn of(precision: Precision) -> Self {
         match precision {
             Precision::F64 => Self {
@@ -120,7 +120,7 @@ fn fused_against_tensors(
     let tolerance = Tolerances::of(problem.precision()).exact;
     let flat = |tensors: &[Tensor<2>]| tensors.iter().flat_map(to_host).collect::<Vec<f64>>();
     let factors = |of: &Hypergradient| flat(&[of.pair.w.clone(), of.pair.h.clone()]);
-    // What cancels in dE/dλ is measured against what it is a difference of.
+    // dE/dλ is a difference: its rounding error is relative to the two terms.
     let (slopes, reference) = (flat(&found.gradients), flat(&expected.gradients));
     let rounding = Rounding::of(&tensors, &draw.pair, &draw.lambda).of_tangents;
     let lost = largest_difference(&slopes, &reference) <= rounding;
@@ -260,7 +260,7 @@ fn compare(
     })
 }
 
-/// What rounding alone can make of `dE/dλ`, largest weight.
+/// The size of `dE/dλ` that rounding alone can produce, at the largest weight.
 struct Rounding {
     /// In the modes that differentiate.
     of_tangents: f64,

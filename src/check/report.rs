@@ -37,7 +37,7 @@ pub struct ModeComparison {
     pub difference: Option<f64>,
     /// The difference allowed.
     pub tolerance: Option<f64>,
-    /// What follows.
+    /// The verdict.
     pub verdict: Verdict,
     /// Why it is unchecked.
     pub reason: Option<String>,
@@ -76,13 +76,13 @@ fn verdict(difference: f64, tolerance: f64) -> Verdict {
 /// One result of the fused data term against the same on tensors.
 #[derive(Debug, Clone, Serialize)]
 pub struct FusedComparison {
-    /// What is compared.
+    /// The quantity that is compared.
     pub quantity: &'static str,
     /// Relative difference.
     pub difference: f64,
     /// The difference allowed.
     pub tolerance: f64,
-    /// What follows.
+    /// The verdict.
     pub verdict: Verdict,
 }
 

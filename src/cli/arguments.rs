@@ -14,7 +14,7 @@ use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use ndarray::Array2;
 
-/// What λ is tuned for, and what is held out for it.
+/// The outer error, and the seed of what is held out for it.
 #[derive(Debug, Args)]
 #[command(next_help_heading = super::headings::PENALTIES)]
 pub struct CriterionArguments {

@@ -33,10 +33,10 @@ mode), from the factors and λ that --warm-up iterations with fixed λ lead to."
 pub struct BiasArguments {
     /// The matrix X, as for fit; without it, the embedded demo
     data: Option<String>,
-    /// Number of components r
+    /// Number of components r (scikit-learn: n_components)
     #[arg(long)]
     rank: Option<usize>,
-    /// kl, frobenius, is, or beta:<number>
+    /// kl, frobenius, is, or beta:<number> (scikit-learn: beta_loss)
     #[arg(long, default_value = "kl")]
     divergence: Beta,
     /// l1, l2, group, l21, hoyer, smooth, or none
@@ -59,7 +59,7 @@ pub struct BiasArguments {
     normalize: Normalization,
     #[command(flatten)]
     criterion: CriterionArguments,
-    /// Seed of the random start
+    /// Seed of the random start (scikit-learn: random_state)
     #[arg(long, default_value_t = 0)]
     seed: u64,
     #[command(flatten)]
@@ -94,14 +94,14 @@ pub fn bias(arguments: &BiasArguments) -> Result<Ending> {
         bias,
     };
     if let Some(folder) = folder {
-        folder.fill(|folder| records.write(folder).map(drop))?;
+        folder.fill(|folder| records.write_all(folder).map(drop))?;
     }
     let bias = &records.bias;
     if arguments.json {
         let warm_up = arguments.warm_up;
         say(json(&Printed { warm_up, bias }));
     } else {
-        arguments.print(bias);
+        arguments.print(&records);
     }
     Ok(Ending::Done)
 }
@@ -178,7 +178,8 @@ impl BiasArguments {
         )
     }
 
-    fn print(&self, bias: &Bias) {
+    fn print(&self, records: &BiasRecords) {
+        let bias = &records.bias;
         say("T             outer error     ‖dE/dλ‖    cosine  relative error  same sign");
         for row in &bias.rows {
             let length = row.length.map_or("∞".into(), |length| length.to_string());
@@ -194,14 +195,7 @@ impl BiasArguments {
         if let Some(refusal) = &bias.refusal {
             say(format!("\nThe longest bunch is the reference: {refusal}"));
         }
-        say(match bias.shortest(0.1) {
-            Some(length) => {
-                format!(
-                    "\nFrom T = {length} on the hypergradient is within a tenth of the reference."
-                )
-            }
-            None => "\nNo T here brings the hypergradient within a tenth of the reference.".into(),
-        });
+        say(format!("\n{}", records.answer()));
         if let Some(out) = &self.out {
             say(format!("written to {} (see report.html)", out.display()));
         }

@@ -30,7 +30,7 @@ pub fn interruption() -> Arc<AtomicBool> {
     flag
 }
 
-/// What the writer has to say after the run.
+/// The writer's report after the run.
 #[derive(Default)]
 pub struct Aftermath {
     /// Whether the run folder was made.

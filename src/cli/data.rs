@@ -32,7 +32,7 @@ pub struct DataArguments {
     /// N/A, null, - and ? are missing entries too
     #[arg(long, default_value = "error")]
     pub missing: Missing,
-    /// What the entries are that a sparse matrix does not store: data (they are 0), or missing
+    /// Entries that a sparse matrix does not store: data (they are 0), or missing
     #[arg(long, default_value = "data", value_parser = words::<Zeros>())]
     pub zeros: Zeros,
     /// Whether the first row of a table names its columns
@@ -41,11 +41,11 @@ pub struct DataArguments {
     /// Whether the first column of a table names its rows
     #[arg(long, default_value = "auto", value_parser = words::<Detect>(), hide_short_help = true)]
     pub labels: Detect,
-    /// What separates the fields of a table: auto, comma, semicolon, tab, or
+    /// The separator between the fields of a table: auto, comma, semicolon, tab, or
     /// whitespace
     #[arg(long, default_value = "auto", hide_short_help = true)]
     pub separator: OrAuto<Separator>,
-    /// What stands before the decimals of a number: auto, point, or comma
+    /// The decimal sign of numbers: auto, point, or comma
     #[arg(long, default_value = "auto", hide_short_help = true)]
     pub decimal: OrAuto<Decimal>,
     /// How a table's characters are stored: auto (UTF-8, or UTF-16 with a byte order mark),
@@ -55,7 +55,7 @@ pub struct DataArguments {
     /// Floating-point type
     #[arg(long, default_value = "f64", value_parser = words::<Precision>(), hide_short_help = true, help_heading = super::headings::ENGINE)]
     pub dtype: Precision,
-    /// Where tensors live: ndarray, or flex in a build with that feature
+    /// Device of the tensors: ndarray, or flex in a build with that feature
     #[arg(long, default_value = "ndarray", value_parser = device_name, hide_short_help = true, help_heading = super::headings::ENGINE)]
     pub device: String,
 }
@@ -100,7 +100,7 @@ pub struct Dense {
     pub labels: Labels,
 }
 
-/// What was read: the matrix with its names, and the weights of its entries.
+/// The data as read: the matrix with its names, and the weights of its entries.
 pub struct Data {
     matrix: Matrix,
     pub labels: Labels,
@@ -349,7 +349,7 @@ impl Data {
         Ok(problem.on(arguments.device.parse::<Device>()?))
     }
 
-    /// What tells this data, weights included, from any other.
+    /// A text that no other data has, weights included.
     pub fn fingerprint(&self) -> String {
         let of_values = fingerprint_of_share(&self.matrix, &self.share);
         // Where one process has weights, those of the others are 1.

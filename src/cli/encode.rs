@@ -27,7 +27,7 @@ pub struct EncodeArguments {
     run: PathBuf,
     /// New data, a file like DATA of fit
     new: String,
-    /// What NEW holds: rows are encoded by H, columns by W
+    /// Contents of NEW: rows are encoded by H, columns by W
     #[arg(long, default_value = "rows")]
     side: NewSide,
     /// Leave the run's penalties out: NEW is fitted as well as it can be
@@ -103,7 +103,7 @@ pub fn encode(arguments: &EncodeArguments) -> Result<Ending> {
     deliver(&table, arguments.out.as_deref(), arguments.quiet)
 }
 
-/// What the features of new data are called, and what the new data are.
+/// The words for the features of new data, and for the new lines.
 fn of(side: Side) -> (&'static str, &'static str) {
     match side {
         Side::W => ("columns", "rows"),

@@ -73,8 +73,8 @@ pub struct GraphArguments {
     /// pictures, and the penalty graph ties neighbouring pixels
     #[arg(long, value_name = "HxW")]
     pub shape_w: Option<Shape>,
-    /// The same for the columns of X and components of H
-    #[arg(long, value_name = "HxW")]
+    /// The same for the columns of X and components of H: each row of X is a picture
+    #[arg(long, value_name = "HxW", visible_alias = "image-shape")]
     pub shape_h: Option<Shape>,
 }
 

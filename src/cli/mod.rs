@@ -29,6 +29,7 @@ mod progress;
 mod ranks;
 mod report;
 mod reproduce;
+mod search;
 mod shell;
 mod tables;
 

@@ -36,15 +36,15 @@ pub fn penalty_names(names: &str) -> Result<String> {
     Ok(names.into())
 }
 
-/// What is asked of the factors.
+/// The penalties on the factors.
 #[derive(Debug, Args)]
 #[command(next_help_heading = super::headings::PENALTIES)]
 pub struct PenaltyArguments {
     /// l1, l2, group, l21, hoyer, smooth, graph, or none; several with +, each with a λ of its
-    /// own: smooth+l1
+    /// own: smooth+l1 (scikit-learn: l1_ratio, 1 for l1 and 0 for l2)
     #[arg(long, default_value = "l1", value_parser = penalty_names)]
     pub penalty: String,
-    /// The factor that is penalised
+    /// The factor that is penalised (scikit-learn: w by alpha_W, h by alpha_H)
     #[arg(long, default_value = "w")]
     pub penalize: Penalize,
     /// The penalty on H, if it is another than the one on W
@@ -54,7 +54,7 @@ pub struct PenaltyArguments {
     pub graphs: GraphArguments,
 }
 
-/// What is tuned, beyond one penalty on W with a λ for each row.
+/// Penalties, the scope of λ, and the factors of a bunch.
 #[derive(Debug, Args)]
 #[command(next_help_heading = super::headings::PENALTIES)]
 pub struct TuningArguments {

@@ -4,11 +4,12 @@ use std::path::PathBuf;
 
 use altbi::Result;
 use altbi::experiment::{Archive, Results};
-use altbi::report::{BiasRecords, ExperimentReport, RankRecords, RunFolder, RunRecords};
+use altbi::report::{
+    BiasRecords, ContestRecords, ExperimentReport, KeptRecords, RankRecords, RunFolder, RunRecords,
+};
 use clap::Args;
 
 use super::Ending;
-use super::compare::report_again;
 use super::output::say;
 
 /// Arguments of `report`.
@@ -23,17 +24,18 @@ pub struct ReportArguments {
 
 /// Writes the report.
 pub fn report(arguments: &ReportArguments) -> Result<Ending> {
-    let page = if Archive::is_one(&arguments.folder) {
-        let results = Results::read(&arguments.folder)?;
+    let folder = arguments.folder.as_path();
+    let page = if Archive::is_one(folder) {
+        let results = Results::read(folder)?;
         ExperimentReport::new(&results)?.write()?
-    } else if BiasRecords::are_in(&arguments.folder) {
-        BiasRecords::read(&arguments.folder)?.write_report(&arguments.folder)?
-    } else if RankRecords::are_in(&arguments.folder) {
-        RankRecords::read(&arguments.folder)?.write_report(&arguments.folder)?
-    } else if let Some(page) = report_again(&arguments.folder) {
-        page?
+    } else if BiasRecords::are_in(folder) {
+        BiasRecords::read_all(folder)?.write_report(folder)?
+    } else if RankRecords::are_in(folder) {
+        RankRecords::read(folder)?.write_report(folder)?
+    } else if ContestRecords::are_in(folder) {
+        ContestRecords::read(folder)?.write_report(folder)?
     } else {
-        let folder = RunFolder::open(&arguments.folder)?;
+        let folder = RunFolder::open(folder)?;
         RunRecords::read(folder.path())?.write_report(&folder)?
     };
     say(format!("written to {}", page.display()));

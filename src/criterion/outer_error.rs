@@ -12,7 +12,7 @@ use crate::problem::Problem;
 /// The share that is not seen, unless another is asked for.
 pub(super) const SHARE: f64 = 0.1;
 
-/// What the updates never see.
+/// The part of the data that the updates never see.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Unseen {
     /// Nothing: E is over the entries that are fitted.
@@ -21,7 +21,8 @@ pub enum Unseen {
     Entries(f64),
     /// This share of the counts of every entry ([`Problem::thinned`]).
     Counts(f64),
-    /// Counts where X has counts and the divergence is KL, entries otherwise.
+    /// Counts where X [has counts](Problem::has_counts) and the divergence is KL, entries
+    /// otherwise.
     ByData,
 }
 
@@ -61,7 +62,7 @@ impl FromStr for Unseen {
     }
 }
 
-/// What E is.
+/// The outer error E of a run.
 ///
 /// ```
 /// use altbi::criterion::{OuterError, Unseen};
@@ -76,7 +77,7 @@ impl FromStr for Unseen {
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct OuterError {
-    /// What the updates never see.
+    /// The part of the data that the updates never see.
     pub unseen: Unseen,
     /// The divergence; `None` is the problem's, but for thinned counts under KL, where it is
     /// [`SmoothedKl::HALF`].
@@ -117,15 +118,15 @@ impl OuterError {
         }
     }
 
-    /// What [`for_data`](Self::for_data) decided and why, in a sentence.
+    /// The decision of [`for_data`](Self::for_data) and its reason, in a sentence.
     pub fn reason(self, decided: Self) -> Option<String> {
         if self.unseen != Unseen::ByData {
             return None;
         }
         Some(match decided.unseen {
             Unseen::Counts(_) => format!(
-                "{}: X has counts, and each of them can be split; a few held-out entries with \
-                 WH near 0 would rule KL",
+                "{}: X has whole numbers, taken for counts, and each count can be split (if they \
+                 are none, hold entries out: held-out:{SHARE})",
                 decided.unseen
             ),
             _ => format!(
@@ -207,7 +208,7 @@ mod tests {
             assert_eq!(found, OuterError::from(Unseen::Entries(SHARE)));
             assert!(OuterError::default().reason(found).is_some());
         }
-        // What is asked for stays.
+        // A choice that was made stays.
         let asked = OuterError {
             unseen: Unseen::Counts(0.3),
             divergence: Some(Outer::Beta(Beta::KL)),

@@ -3,14 +3,14 @@
 use std::fmt::Debug;
 use std::sync::Arc;
 
-/// What the fused data term computes at an entry.
+/// The formulas that the fused data term computes at an entry.
 #[derive(Debug, Clone)]
 pub enum Fused {
     /// The β-divergence of x + shift and y + shift, in vectors.
     Beta {
         /// β.
         beta: f64,
-        /// What both arguments are raised by.
+        /// The number that both arguments are raised by.
         shift: f64,
     },
     /// Functions of a plug-in.

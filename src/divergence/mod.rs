@@ -107,7 +107,7 @@ pub trait Divergence: Debug + Send + Sync {
         true
     }
 
-    /// What [`accepts`](Divergence::accepts) asks for, in words.
+    /// The condition of [`accepts`](Divergence::accepts), in words.
     fn condition(&self) -> String {
         "nonnegative entries".into()
     }
@@ -124,7 +124,7 @@ pub trait Divergence: Debug + Send + Sync {
         None
     }
 
-    /// What an update costs through which a hypergradient goes, in plain updates: itself and
+    /// The cost of an update through which a hypergradient goes, in plain updates: itself and
     /// its transposed derivative in both factors. Comparisons at equal budget book by it.
     fn derivative_cost(&self) -> f64 {
         4.0

@@ -35,20 +35,20 @@ const LOCK: &str = "experiment.lock";
 /// kept of them changed, or because the same fit would come out differently.
 const FORMAT: u32 = 1;
 
-/// What is remembered of a [`Dataset`].
+/// The record of a [`Dataset`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct DatasetRecord {
     /// In file names.
     pub name: String,
     /// In headings.
     pub title: String,
-    /// Where it comes from.
+    /// Its origin.
     pub origin: String,
     /// (n, m).
     pub shape: [usize; 2],
     /// Components looked for.
     pub rank: usize,
-    /// What W and H look like.
+    /// The look of W and H.
     pub layout: Arrangement,
     /// SHA-256 of X.
     pub fingerprint: String,
@@ -131,7 +131,7 @@ impl Archive {
         })
     }
 
-    /// Where it is.
+    /// Its path.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -179,7 +179,7 @@ pub(super) const H: &str = "_H.npy";
 pub(super) const LAMBDA: &str = "_lambda.npy";
 pub(super) const LAMBDA_AT_START: &str = "_lambda_start.npy";
 
-/// What is kept beside a contender's record.
+/// The files beside a contender's record.
 fn matrices(contender: &Contender) -> &'static [&'static str] {
     match (contender.followed, contender.method) {
         (true, Method::AltBi) => &[W, H, LAMBDA, LAMBDA_AT_START],

@@ -67,7 +67,7 @@ pub struct Campaign<'a> {
     protocol: Protocol,
 }
 
-/// What is counted while threads work.
+/// The counts that threads keep while they work.
 #[derive(Default)]
 struct Tally {
     done: usize,
@@ -76,7 +76,7 @@ struct Tally {
     error: Option<Error>,
 }
 
-/// What threads share while they work.
+/// The state that threads share while they work.
 struct AtWork<'a> {
     archive: &'a Archive,
     tally: &'a Mutex<Tally>,
@@ -114,7 +114,7 @@ impl<'a> Campaign<'a> {
         &self.protocol
     }
 
-    /// What is fitted.
+    /// The datasets.
     pub fn datasets(&self) -> &'a [Dataset] {
         self.datasets
     }
@@ -258,7 +258,7 @@ impl<'a> Campaign<'a> {
     }
 }
 
-/// What a fit costs, relative to others: all that are followed run for about the time
+/// The cost of a fit, relative to others: all that are followed run for about the time
 /// of AltBi.
 fn cost_per_entry(contender: &Contender) -> f64 {
     if contender.followed { 1.0 } else { 0.25 }

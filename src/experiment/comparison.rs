@@ -28,7 +28,7 @@ pub struct Comparison {
     pub corrected_p: f64,
 }
 
-/// What a comparison says.
+/// The conclusion of a comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Conclusion {
     /// AltBi is better.
@@ -53,7 +53,7 @@ impl Comparison {
     /// The measures that are compared.
     pub const MEASURES: [Measure; 3] = [Measure::SirW, Measure::SirH, Measure::RelativeError];
 
-    /// What it says at the level of 5 %; the ranks decide about the direction,
+    /// Its conclusion at the level of 5 %; the ranks decide about the direction,
     /// as they do about p.
     pub fn conclusion(&self) -> Conclusion {
         let higher_is_better = self.measure != Measure::RelativeError;
@@ -83,8 +83,8 @@ pub fn comparisons(results: &Results) -> Vec<Comparison> {
     all
 }
 
-/// Whether a comparison is one: at equal work, methods with as many updates of W per
-/// iteration as AltBi are where they were at equal iterations.
+/// Whether this moment compares anything new. At equal work, methods with as many updates of W
+/// per iteration as AltBi are where they were at equal iterations.
 fn is_new(moment: Moment, rival: &Contender) -> bool {
     let single = matches!(rival.method, Method::Mu | Method::PenalizedMu);
     rival.method != Method::AltBi && (moment != Moment::Work || single)

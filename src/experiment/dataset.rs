@@ -1,4 +1,4 @@
-//! What is factorised.
+//! The matrices that are factorised.
 
 use std::path::Path;
 
@@ -44,7 +44,7 @@ pub enum Size {
 words!(BenchmarkName, "benchmark" { A = "a", B = "b", C = "c", D = "d", Poisson = "poisson" });
 words!(Size, "size" { Full = "full", Small = "small" });
 
-/// What the columns of W and rows of H are, for whoever draws them.
+/// The kind of W's columns and H's rows, for whoever draws them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Arrangement {
@@ -66,7 +66,7 @@ pub struct Dataset {
     pub name: String,
     /// In headings.
     pub title: String,
-    /// Where it comes from, in a sentence.
+    /// Its origin, in a sentence.
     pub origin: String,
     /// X, n×m.
     pub x: Array2<f64>,
@@ -74,7 +74,7 @@ pub struct Dataset {
     pub truth: Option<Factors>,
     /// Components to look for.
     pub rank: usize,
-    /// What W and H look like.
+    /// The look of W and H.
     pub layout: Arrangement,
 }
 

@@ -1,4 +1,4 @@
-//! What is measured, and when.
+//! The measures of a fit, and the moments at which they are taken.
 
 use std::fmt;
 

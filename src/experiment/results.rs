@@ -22,13 +22,13 @@ pub struct Results {
     pub protocol: Protocol,
     /// One entry per dataset.
     pub datasets: Vec<DatasetResults>,
-    /// Where it lies.
+    /// Its folder.
     pub path: PathBuf,
     /// The version of altbi that made it.
     pub version: String,
 }
 
-/// What it found out about one dataset.
+/// The results of one dataset.
 #[derive(Debug, Clone)]
 pub struct DatasetResults {
     /// The dataset.

@@ -19,7 +19,7 @@ use crate::problem::Problem;
 use crate::solver::{Observer, Outcome, Record, Signal, State};
 use crate::update::Rule;
 
-/// What is kept of a fit.
+/// The record of a fit.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TrialRecord {
     /// Who.
@@ -77,7 +77,7 @@ pub(super) struct Prepared<'a> {
 impl<'a> Prepared<'a> {
     pub(super) fn new(dataset: &'a Dataset) -> Result<Self> {
         let problem = Problem::new(&dataset.x, Precision::F64)?;
-        // What no fit could begin with is refused here, before anything is written.
+        // Settings that no fit could begin with are refused here, before anything is written.
         let nothing = GivenFactors::default();
         Factors::start(&problem, dataset.rank, Initial::Uniform, 1, &nothing)?;
         let rule = Rule::new(Arc::new(Beta::KL), Vec::new());

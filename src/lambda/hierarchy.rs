@@ -16,11 +16,11 @@ use super::{Layout, Scope, StepAt, StepRule};
 /// The step of a whole column whose groups may be hierarchical.
 #[derive(Debug, Clone)]
 pub(crate) struct Hierarchy {
-    /// Where each group lies, and its τ if it is hierarchical.
+    /// The place of each group, and its τ if it is hierarchical.
     groups: Vec<(std::ops::Range<usize>, Option<f64>)>,
 }
 
-/// Where a run stands, as far as a step needs to know.
+/// The state of a run, as far as a step needs to know.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct StepContext {
     pub(crate) at: StepAt,
@@ -47,7 +47,7 @@ impl Hierarchy {
         self.groups.iter().filter(of_group).count()
     }
 
-    /// What the step remembers, for the weights and for the levels: nothing as yet.
+    /// The memory of the step, for the weights and for the levels: empty as yet.
     pub(crate) fn memory(&self, step: &dyn StepRule, weights: usize) -> Array2<f64> {
         Array2::zeros((weights + self.levels(), step.memories()))
     }

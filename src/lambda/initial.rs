@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Where λ starts.
+/// The first λ.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum LambdaStart {

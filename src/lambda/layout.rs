@@ -14,7 +14,7 @@ pub struct WeightGroup {
     pub side: Side,
     /// The penalty's name.
     pub penalty: String,
-    /// What each weight belongs to.
+    /// The scope of the weights.
     pub scope: Scope,
     /// The shape of the weights, which broadcasts to W (n×r) or Hᵀ (m×r).
     pub shape: [usize; 2],
@@ -27,7 +27,7 @@ impl WeightGroup {
     }
 }
 
-/// Where each penalty's weights lie in the one column that steps, checkpoints and
+/// The place of each penalty's weights in the one column that steps, checkpoints and
 /// observers see: W's penalties first, then H's, each row by row.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Layout {
@@ -46,7 +46,7 @@ impl Layout {
         self.len() == 0
     }
 
-    /// Where each group lies.
+    /// The place of each group.
     pub fn ranges(&self) -> Vec<Range<usize>> {
         let mut end = 0;
         let ranges = self.groups.iter().map(|group| {

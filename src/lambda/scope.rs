@@ -1,4 +1,4 @@
-//! What a weight belongs to, and what it is measured in.
+//! The scope of a weight, and its units.
 
 use std::fmt;
 use std::str::FromStr;
@@ -141,7 +141,7 @@ pub(crate) fn check_weights_by_component(penalty: &dyn Penalty, scope: &str) -> 
     })
 }
 
-/// What λ is measured in.
+/// The units of λ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Units {

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Spread;
 
-/// What the differences between paired numbers say.
+/// Statistics of the differences between paired numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct PairedDifference {
     /// Mean of first − second.

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Where numbers lie, and how far apart.
+/// The location and the spread of numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Spread {
     /// How many there are.

@@ -72,7 +72,7 @@ impl Edges {
         }
     }
 
-    /// What each entry adds to `Σ_i r_i`, n×r.
+    /// The share of each entry in `Σ_i r_i`, n×r.
     pub(super) fn shares(&self, w: &Tensor<2>) -> Tensor<2> {
         if self.is_empty() {
             return w.zeros_like();
@@ -164,7 +164,7 @@ impl Taken {
         ends * self.strengths.clone()
     }
 
-    /// What the edges give to their ends, summed in each row.
+    /// The contributions of the edges to their ends, summed in each row.
     fn summed(&self, values: [Tensor<2>; 2], like: &Tensor<2>) -> Tensor<2> {
         let Some(ends) = self.ends.clone() else {
             let [_, r] = self.shape;

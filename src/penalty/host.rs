@@ -65,7 +65,7 @@ impl Spread {
 /// The hand-written parts of a penalty on some rows.
 ///
 /// # Shapes
-/// What is written has r numbers for each row of the range; everything else is whole.
+/// The output has r numbers for each row of the range; all inputs are whole.
 pub trait HostPenalty: Sync {
     /// Adds `λ p⁺` and `λ p⁻`.
     fn add_split(

@@ -1,4 +1,4 @@
-//! What a factor should look like: penalties of its rows, and how they add up.
+//! Penalties: what is asked of the rows of a factor, and how penalties add up.
 //!
 //! | name | type | r(w_i) | use |
 //! |---|---|---|---|
@@ -110,7 +110,7 @@ pub trait Penalty: Debug + Send + Sync {
         false
     }
 
-    /// What each entry adds to `r(w_i)`, n×r, where r is such a sum.
+    /// The share of each entry in `r(w_i)`, n×r, where r is such a sum.
     fn entries(&self, w: &Tensor<2>) -> Option<Tensor<2>> {
         let _ = w;
         None

@@ -183,7 +183,7 @@ mod tests {
         assert_eq!(edges, [(0, 1, 1.0), (2, 3, 1.0)]);
         let columns = Graph::nearest(&problem, Side::H, 1).unwrap();
         assert_eq!(columns.vertices(), 3);
-        // What is not seen does not count: row 2 is then like row 0.
+        // Unseen entries do not count: row 2 is then like row 0.
         let mask = array![
             [1.0, 1.0, 1.0],
             [1.0, 1.0, 0.0],

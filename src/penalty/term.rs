@@ -9,7 +9,7 @@ use super::{Penalty, constant_like};
 use crate::error::{Error, Result};
 use crate::split::Split;
 
-/// Where a term's weight comes from.
+/// The source of a term's weight.
 #[derive(Debug, Clone)]
 pub enum Weight {
     /// It is λ, the weight that AltBi tunes.
@@ -29,7 +29,7 @@ pub enum Weight {
 /// with a weight of its own, and any number of them may be tuned.
 #[derive(Clone)]
 pub struct PenaltyTerm {
-    /// What is penalised.
+    /// The penalty.
     pub penalty: Arc<dyn Penalty>,
     /// How much.
     pub weight: Weight,

@@ -1,4 +1,4 @@
-//! Where an axis has its marks.
+//! The marks of an axis.
 
 use std::ops::Range;
 

@@ -13,7 +13,7 @@ const HALF_WIDTH: f64 = 0.3;
 
 type Element<'a> = DynElement<'static, SVGBackend<'a>, (f64, f64)>;
 
-/// What is to be drawn for these points: a box for each x.
+/// The elements for these points: a box for each x.
 pub(super) fn box_elements<'a>(
     points: impl Iterator<Item = (f64, f64)>,
     colour: RGBColor,

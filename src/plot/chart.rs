@@ -24,7 +24,7 @@ pub struct Chart {
     pub y_label: String,
     /// Scale of y.
     pub scale: Scale,
-    /// What is drawn.
+    /// The series that are drawn.
     pub series: Vec<Series>,
     /// (width, height) in pixels.
     pub size: (u32, u32),
@@ -152,6 +152,21 @@ mod tests {
         let svg = chart.svg();
         let lines: Vec<&str> = svg.lines().map(str::trim).collect();
         assert!(lines.contains(&"40") && !lines.contains(&"39"), "{svg}");
+        // No word is left out, however little room there is.
+        for width in 300..460 {
+            let words = ["MU", "P-MU", "MU-T", "frozen λ", "AltBi"];
+            let points = (0..5).map(|k| (f64::from(k), 1.0)).collect();
+            let chart = Chart::new("method", "y", Scale::Linear).sized(width, 300);
+            let chart = chart
+                .with(Series::boxes("", points))
+                .with_ticks(words.map(String::from).to_vec());
+            let svg = chart.svg();
+            let written = |word: &&str| {
+                let alone = svg.lines().any(|line| line.trim() == *word);
+                alone || svg.contains(&format!(">{word}</text>"))
+            };
+            assert!(words.iter().all(written), "{width}");
+        }
         // Words are all there, in two lines.
         let words = (0..9).map(|k| format!("a long name {k}")).collect();
         let bars = (0..9).map(|k| (f64::from(k), 1.0)).collect();

@@ -152,7 +152,8 @@ fn draw_series<'a>(
             context.draw_series(box_elements(points.into_iter(), colour))?;
         }
         Mark::Bars => {
-            let bars = |s: &&Series| s.mark == Mark::Bars;
+            // (Bars of height 0 take no room beside the others.)
+            let bars = |s: &&Series| s.mark == Mark::Bars && s.points.iter().any(|at| at.1 != 0.0);
             let count = chart.series.iter().filter(bars).count() as f64;
             let place = chart.series[..index].iter().filter(bars).count() as f64;
             let whole = 0.8 * chart.bar_width;

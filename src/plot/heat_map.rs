@@ -11,7 +11,7 @@ use super::{clipped, escape, short};
 /// ink (the largest entry of each row).
 #[derive(Debug, Clone)]
 pub struct HeatMap {
-    /// What is drawn.
+    /// The numbers that are drawn.
     pub values: Array2<f64>,
     /// A name for each row.
     pub row_names: Vec<String>,

@@ -1,4 +1,4 @@
-//! Where the axes of a chart begin and end, and what is written along them.
+//! The ranges of a chart's axes, and the words along them.
 
 use std::ops::Range;
 
@@ -22,7 +22,7 @@ pub(super) struct Layout {
     pub(super) in_two_lines: Marks,
 }
 
-/// What both sides of the picture take apart from the names along y.
+/// The margins on both sides of the picture, without the names along y.
 pub(super) const MARGINS: f64 = 56.0;
 
 impl Layout {
@@ -61,7 +61,7 @@ impl Layout {
         widest(&self.y_marks).ceil() as u32
     }
 
-    /// What can be drawn of a series, in axis coordinates, with its index.
+    /// The points of a series that can be drawn, in axis coordinates, with their index.
     pub(super) fn drawable<'a>(
         &self,
         series: &'a Series,
@@ -174,16 +174,21 @@ fn are_words(ticks: &[String]) -> bool {
 
 /// Whether names beside each other would touch.
 fn touch(ticks: &[String], x: &Range<f64>, room: f64) -> bool {
+    room / (x.end - x.start).max(1.0) < needs(ticks)
+}
+
+/// The pixels that a name needs, with a gap.
+fn needs(ticks: &[String]) -> f64 {
     let widest = ticks.iter().map(|name| width_of(name)).fold(1.0, f64::max);
-    room / (x.end - x.start).max(1.0) < widest + 6.0
+    widest + 10.0
 }
 
 /// All names, or those at every second, fifth, tenth, … place where all would touch.
 fn named_marks(ticks: &[String], x: &Range<f64>, room: f64) -> Marks {
-    let widest = ticks.iter().map(|name| width_of(name)).fold(1.0, f64::max);
+    let needs = needs(ticks);
     let pixels = room / (x.end - x.start).max(1.0);
     let steps = [1usize, 2, 5, 10, 20, 50, 100, 200, 500, 1000].into_iter();
-    let fits = |step: &usize| *step as f64 * pixels >= widest + 10.0;
+    let fits = |step: &usize| *step as f64 * pixels >= needs;
     let step = steps.clone().find(fits).unwrap_or(1000);
     let named = ticks
         .iter()

@@ -38,7 +38,7 @@ impl Legend {
         Self { lines }
     }
 
-    /// What it takes above the picture.
+    /// Its height above the picture.
     pub(super) fn height(&self) -> u32 {
         LINE * self.lines.len() as u32
     }

@@ -46,41 +46,53 @@ impl Maps {
 
     /// Draws them in lines of a few.
     pub fn svg(&self) -> String {
-        let size = |(_, map): &(String, Array2<f64>)| {
-            let (rows, columns) = map.dim();
-            let scale = SIDE / rows.max(columns) as f64;
-            (columns as f64 * scale, rows as f64 * scale)
-        };
         let tallest = self.maps.iter().map(|map| size(map).1).fold(0.0, f64::max);
         let lines = self.maps.len().div_ceil(PER_LINE);
         let per_line = self.maps.len().min(PER_LINE);
-        let width = (per_line as f64 * (SIDE + GAP)).ceil();
-        let height = (lines as f64 * (tallest + NAME + GAP)).ceil();
-        let mut svg = format!(
-            "<svg width=\"{width}\" height=\"{height}\" viewBox=\"0 0 {width} {height}\" xmlns=\"http://www.w3.org/2000/svg\">\n"
-        );
+        let place = |index: usize| {
+            let (across, down) = (index % PER_LINE, index / PER_LINE);
+            let top = down as f64 * (tallest + NAME + GAP);
+            (across as f64 * (SIDE + GAP), top)
+        };
+        let pictures = (0..self.maps.len()).map(|index| self.picture(index, place(index)));
+        framed(
+            per_line as f64 * (SIDE + GAP),
+            lines as f64 * (tallest + NAME + GAP),
+            &pictures.collect::<String>(),
+        )
+    }
+
+    /// Draws each by itself, so that a page can put as many beside each other as fit.
+    pub fn tiles(&self) -> Vec<String> {
+        let tile = |(index, map)| {
+            let height = size(map).1 + NAME + GAP;
+            framed(SIDE + 2.0, height, &self.picture(index, (1.0, 0.0)))
+        };
+        self.maps.iter().enumerate().map(tile).collect()
+    }
+
+    /// One map below its name, from this corner on.
+    fn picture(&self, index: usize, (left, top): (f64, f64)) -> String {
         let each = ALL_PIXELS / self.maps.len().max(1);
         let side = MOST_PIXELS.min((each as f64).sqrt() as usize).max(8);
-        for (index, named) in self.maps.iter().enumerate() {
-            let (name, map) = (&named.0, coarser(&named.1, side));
-            let (across, down) = size(named);
-            let left = (index % PER_LINE) as f64 * (SIDE + GAP) + (SIDE - across) / 2.0;
-            let top = (index / PER_LINE) as f64 * (tallest + NAME + GAP);
-            let middle = (left + across / 2.0) as usize;
-            text(&mut svg, middle, top as usize + 16, "middle", name);
-            let top = top + NAME;
-            let _ = writeln!(
-                svg,
-                "<image x=\"{left:.1}\" y=\"{top:.1}\" width=\"{across:.1}\" height=\"{down:.1}\" preserveAspectRatio=\"none\" style=\"image-rendering:pixelated\" href=\"{}\"><title>{}</title></image>",
-                data_address(&map),
-                escape(name)
-            );
-            let _ = writeln!(
-                svg,
-                "<rect x=\"{left}\" y=\"{top}\" width=\"{across}\" height=\"{down}\" fill=\"none\" stroke=\"#DDE2E8\"/>"
-            );
-        }
-        svg.push_str("</svg>\n");
+        let named = &self.maps[index];
+        let (name, map) = (&named.0, coarser(&named.1, side));
+        let (across, down) = size(named);
+        let left = left + (SIDE - across) / 2.0;
+        let mut svg = String::new();
+        let middle = (left + across / 2.0) as usize;
+        text(&mut svg, middle, top as usize + 16, "middle", name);
+        let top = top + NAME;
+        let _ = writeln!(
+            svg,
+            "<image x=\"{left:.1}\" y=\"{top:.1}\" width=\"{across:.1}\" height=\"{down:.1}\" preserveAspectRatio=\"none\" style=\"image-rendering:pixelated\" href=\"{}\"><title>{}</title></image>",
+            data_address(&map),
+            escape(name)
+        );
+        let _ = writeln!(
+            svg,
+            "<rect x=\"{left:.1}\" y=\"{top:.1}\" width=\"{across:.1}\" height=\"{down:.1}\" fill=\"none\" stroke=\"#DDE2E8\"/>"
+        );
         svg
     }
 
@@ -94,6 +106,20 @@ impl Maps {
         }
         text
     }
+}
+
+/// The width and height at which a map is drawn.
+fn size((_, map): &(String, Array2<f64>)) -> (f64, f64) {
+    let (rows, columns) = map.dim();
+    let scale = SIDE / rows.max(columns) as f64;
+    (columns as f64 * scale, rows as f64 * scale)
+}
+
+fn framed(width: f64, height: f64, inside: &str) -> String {
+    let (width, height) = (width.ceil(), height.ceil());
+    format!(
+        "<svg width=\"{width}\" height=\"{height}\" viewBox=\"0 0 {width} {height}\" xmlns=\"http://www.w3.org/2000/svg\">\n{inside}</svg>\n"
+    )
 }
 
 /// The same picture with at most so many pixels along a side, each the mean of those it
@@ -126,6 +152,9 @@ mod tests {
         let svg = maps.svg();
         assert!(svg.contains("</svg>") && !svg.contains("NaN"));
         assert_eq!(svg.matches("<image").count(), 2);
+        let tiles = maps.tiles();
+        assert_eq!(tiles.len(), 2);
+        assert!(tiles[0].matches("<image").count() == 1 && tiles[1].contains(">none<"));
         assert_eq!(maps.csv().lines().count(), 1 + 6 + 4);
         let large = coarser(&Array2::from_elem((300, 5), 2.0), MOST_PIXELS);
         assert_eq!(large.dim(), (MOST_PIXELS, 5));

@@ -1,4 +1,4 @@
-//! What a chart is made of.
+//! The series of a chart.
 
 /// How a series is drawn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,7 +18,7 @@ pub enum Mark {
 /// Named points.
 #[derive(Debug, Clone)]
 pub struct Series {
-    /// What the legend calls it; empty for none.
+    /// Its name in the legend; empty for none.
     pub name: String,
     /// (x, y).
     pub points: Vec<(f64, f64)>,

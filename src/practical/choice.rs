@@ -21,7 +21,7 @@ pub(crate) fn row_errors(
     criterion: &dyn Criterion,
     factors: &Factors,
 ) -> Vec<f64> {
-    // What touches X runs fused where it can: a sparse X has nothing else that is as large.
+    // The data term is fused where it can be: nothing else may be as large as a sparse X.
     if let Ok(data) = Data::fused(problem, divergence, criterion)
         && let Some(errors) = data.fused_outer_errors(problem, factors)
     {

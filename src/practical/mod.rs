@@ -92,7 +92,7 @@ impl fmt::Display for Stage {
 /// One of the three.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Candidate {
-    /// Where it comes from.
+    /// The stage that made it.
     pub stage: Stage,
     /// Its held-out error E.
     pub outer_error: f64,
@@ -100,7 +100,7 @@ pub struct Candidate {
     pub iteration: usize,
 }
 
-/// What the procedure gives back.
+/// The result of the procedure.
 #[derive(Debug, Clone)]
 pub struct PracticalOutcome {
     /// The factors after the refit, with the λ of the winner; history, start and seconds

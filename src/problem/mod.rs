@@ -1,6 +1,7 @@
 //! The one door from host data to tensors: a checked X with its weights.
 
 mod checks;
+mod counts;
 mod drawn_zeros;
 mod observed;
 mod scaling;

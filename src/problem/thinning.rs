@@ -29,14 +29,15 @@ impl Problem {
         })
     }
 
-    /// Whether X looks like counts: whole numbers, and not only zeros and ones.
+    /// Whether X looks like counts: whole numbers, not only zeros and ones, and not a scale that
+    /// ends (pixels, grades).
     pub fn has_counts(&self) -> bool {
         let needed = needed(self.mask(), None);
         let more_than_one = first_entry(self.x(), |index, x| needed(index) && x > 1.0);
         let processes = self.processes();
         let more_than_one = processes.any(more_than_one.is_some());
         let fraction = processes.any(self.first_fraction().is_some());
-        more_than_one && !fraction
+        more_than_one && !fraction && !self.has_a_scale()
     }
 
     /// The same problem with its counts thinned: each count goes to the outer error with

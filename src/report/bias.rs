@@ -1,4 +1,4 @@
-//! What a short bunch costs, as a page.
+//! The bias of short bunches, as a page.
 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -6,95 +6,81 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::Figure;
-use super::page::{figure_element, head};
+use super::kept::{KeptRecords, write_page};
 use crate::check::{Bias, BiasRow};
 use crate::data::{read_matrix, write_npy, write_whole};
 use crate::error::{Error, Result};
 use crate::plot::{Chart, Scale, Series, escape, short};
 
-/// What `bias.json` holds: all but the hypergradients.
+/// The contents of `bias.json`: all but the hypergradients.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct BiasRecords {
-    /// What was differentiated, in a sentence.
+    /// The bunch that was differentiated, in a sentence.
     pub about: String,
     /// The T that the reader asks about.
     pub length: usize,
-    /// What was found.
+    /// The comparison.
     pub bias: Bias,
 }
 
-/// The file that makes a folder one of these.
-const MAIN: &str = "bias.json";
+/// The relative error of a hypergradient that is close to the reference.
+const CLOSE: f64 = 0.1;
+/// The hypergradients, a column for each length.
+const GRADIENTS: &str = "hypergradients.npy";
 
 impl BiasRecords {
-    /// Whether a folder holds them.
-    pub fn are_in(folder: &Path) -> bool {
-        folder.join(MAIN).is_file()
-    }
-
-    /// Reads them from a folder.
-    ///
-    /// # Errors
-    /// [`Error::Read`], [`Error::ConfigFile`] and [`Error::Npy`], by the file's name.
-    pub fn read(folder: &Path) -> Result<Self> {
-        let path = folder.join(MAIN);
-        let text = std::fs::read_to_string(&path).map_err(|source| Error::Read {
-            path: path.clone(),
-            source,
-        })?;
-        let broken = |reason: String| Error::ConfigFile {
-            path: path.clone(),
-            reason,
-        };
-        let mut records: Self =
-            serde_json::from_str(&text).map_err(|error| broken(error.to_string()))?;
-        records.bias.gradients = read_matrix(&folder.join("hypergradients.npy"))?;
-        let rows = records.bias.rows.len();
-        if rows < 2 || records.bias.gradients.ncols() != rows {
-            return Err(broken("it does not fit hypergradients.npy".into()));
+    /// The length from which on the hypergradient is good enough, in words.
+    pub fn answer(&self) -> String {
+        match self.bias.shortest(CLOSE) {
+            Some(length) => {
+                format!(
+                    "From T = {length} on the hypergradient is within a tenth of the reference."
+                )
+            }
+            None => "No T here brings the hypergradient within a tenth of the reference.".into(),
         }
-        Ok(records)
     }
 
-    /// Writes `bias.json`, `bias.csv` and `hypergradients.npy` (a column for each length)
-    /// into a folder, and the page; returns the page.
+    /// Writes the records, `bias.csv` and `hypergradients.npy` (a column for each length) into a
+    /// folder, and the page; returns the page.
     ///
     /// # Errors
     /// [`Error::Write`].
-    pub fn write(&self, folder: &Path) -> Result<PathBuf> {
-        let json = serde_json::to_string_pretty(self).expect("plain data");
-        write_whole(&folder.join(MAIN), json.as_bytes())?;
+    pub fn write_all(&self, folder: &Path) -> Result<PathBuf> {
+        self.write(folder)?;
         write_whole(&folder.join("bias.csv"), csv(&self.bias).as_bytes())?;
-        write_npy(&folder.join("hypergradients.npy"), &self.bias.gradients)?;
+        write_npy(&folder.join(GRADIENTS), &self.bias.gradients)?;
         self.write_report(folder)
     }
 
-    /// Writes `report.html` and `figures/*.svg`; returns the page.
+    /// Reads the records with their hypergradients.
     ///
     /// # Errors
-    /// [`Error::Write`].
-    pub fn write_report(&self, folder: &Path) -> Result<PathBuf> {
+    /// As [`read`](KeptRecords::read), and [`Error::Npy`].
+    pub fn read_all(folder: &Path) -> Result<Self> {
+        let mut records = Self::read(folder)?;
+        records.bias.gradients = read_matrix(&folder.join(GRADIENTS))?;
+        let rows = records.bias.rows.len();
+        if rows < 2 || records.bias.gradients.ncols() != rows {
+            return Err(Error::ConfigFile {
+                path: folder.join(Self::FILE),
+                reason: format!("it does not fit {GRADIENTS}"),
+            });
+        }
+        Ok(records)
+    }
+}
+
+impl KeptRecords for BiasRecords {
+    const FILE: &'static str = "bias.json";
+
+    fn write_report(&self, folder: &Path) -> Result<PathBuf> {
         let bias = &self.bias;
         let figures = [Some(errors(bias)), rows(bias, self.length)];
         let figures: Vec<Figure> = figures.into_iter().flatten().collect();
-        for figure in &figures {
-            let file = format!("figures/{}.svg", figure.name);
-            write_whole(&folder.join(file), figure.svg.as_bytes())?;
-        }
-        let mut page = head("altbi: the bias of short bunches");
-        let _ = writeln!(
-            page,
-            "<header><h1>How short a bunch is too short</h1><p>{}</p></header>\n<section>{}</section>\n<main>",
-            escape(&self.about),
-            table(bias)
-        );
-        for figure in &figures {
-            page.push_str(&figure_element(figure));
-        }
-        page.push_str("</main>\n</body></html>\n");
-        let path = folder.join("report.html");
-        write_whole(&path, page.as_bytes())?;
-        Ok(path)
+        let heading = "How short a bunch is too short";
+        let words = [&self.answer(), self.about.as_str()];
+        write_page(folder, heading, words, &table(bias), &figures)
     }
 }
 
@@ -161,7 +147,7 @@ fn errors(bias: &Bias) -> Figure {
              same W and λ."
         ),
         svg: chart.svg(),
-        wide: false,
+        tiles: Vec::new(),
     }
 }
 
@@ -196,9 +182,8 @@ fn rows(bias: &Bias, length: usize) -> Option<Figure> {
     Some(Figure {
         name: "rows".into(),
         title: format!("Row by row at T = {length}"),
-        caption: "One point per row of W; on the line a short bunch would tell the whole truth."
-            .into(),
+        caption: "One point per row of W. On the line both hypergradients are equal.".into(),
         svg: chart.svg(),
-        wide: false,
+        tiles: Vec::new(),
     })
 }

@@ -32,7 +32,7 @@ impl RunFolder {
         if path.symlink_metadata().is_err() {
             return reserve();
         }
-        // What a killed run had reserved is free again, unless it is still locked.
+        // The reservation of a killed run is free again, unless it is still locked.
         if is_reserved(path) {
             return reserve();
         }
@@ -145,7 +145,7 @@ impl RunFolder {
     }
 }
 
-/// What altbi writes into a run folder.
+/// The files that altbi writes into a run folder.
 const OWN: [&str; 17] = [
     "W.npy",
     "H.npy",

@@ -3,45 +3,69 @@
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
+use serde::{Deserialize, Serialize};
+
 use super::Figure;
-use super::page::{figure_element, head};
+use super::kept::{KeptRecords, write_page};
 use crate::data::write_whole;
 use crate::error::Result;
-use crate::plot::{Chart, Scale, Series, escape, short};
+use crate::plot::{BarRows, Chart, Scale, Series, short};
 use crate::tuner::{Contest, Point, Standing};
 
-/// Writes `report.html`, `compare.csv` and `figures/*.svg` into a folder;
-/// returns the page. `about` says in a sentence what was compared on what.
-///
-/// # Errors
-/// [`Error::Write`](crate::Error::Write).
-pub fn write_contest(contest: &Contest, about: &str, folder: &Path) -> Result<PathBuf> {
-    write_whole(&folder.join("compare.csv"), csv(contest).as_bytes())?;
-    let figures = figures(contest);
-    for figure in &figures {
-        let file = format!("figures/{}.svg", figure.name);
-        write_whole(&folder.join(file), figure.svg.as_bytes())?;
+/// The contents of `standings.json`.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct ContestRecords {
+    /// Tells these data and settings from any other.
+    pub fingerprint: String,
+    /// Data and settings, in a sentence.
+    #[serde(default)]
+    pub about: String,
+    /// The finished runs.
+    pub contest: Contest,
+}
+
+impl ContestRecords {
+    /// The place of practical among its rivals, in words.
+    pub fn answer(&self) -> String {
+        let contest = &self.contest;
+        let (deciding, judged) = (contest.deciding(), contest.is_judged());
+        let ranking = contest.ranking(deciding);
+        let Some(place) = ranking.iter().position(|one| *one == "practical") else {
+            return "No run is finished.".into();
+        };
+        let error = if judged { "judged" } else { "held-out" };
+        let to_plain = |rival: &str| ratio(contest.compared(rival, "plain", deciding));
+        let best = match ranking[0] {
+            "practical" => String::new(),
+            best => format!(" The best is {best} with {}.", to_plain(best)),
+        };
+        format!(
+            "The {error} error of practical is {} times that of plain updates stopped early: place \
+             {} of {}.{best}",
+            to_plain("practical"),
+            place + 1,
+            ranking.len()
+        )
     }
-    let mut page = head("altbi: ways to choose λ");
-    let _ = writeln!(
-        page,
-        "<header><h1>Ways to choose λ, at equal budget</h1><p>{}</p></header>\n<section>{}</section>\n<main>",
-        escape(about),
-        table(contest)
-    );
-    for figure in &figures {
-        page.push_str(&figure_element(figure));
+}
+
+impl KeptRecords for ContestRecords {
+    const FILE: &'static str = "standings.json";
+
+    fn write_report(&self, folder: &Path) -> Result<PathBuf> {
+        let contest = &self.contest;
+        write_whole(&folder.join("compare.csv"), csv(contest).as_bytes())?;
+        let heading = "Ways to choose λ, at equal budget";
+        let (table, figures) = (table(contest), figures(contest));
+        let words = [&self.answer(), self.about.as_str()];
+        write_page(folder, heading, words, &table, &figures)
     }
-    page.push_str("</main>\n</body></html>\n");
-    let path = folder.join("report.html");
-    write_whole(&path, page.as_bytes())?;
-    Ok(path)
 }
 
 fn csv(contest: &Contest) -> String {
     let mut text = String::from(
         "seed,rival,held_out,judged,refit,solves,work,seconds,lambda_min,lambda_max,\
-         divergence_before_refit,divergence_after_refit\n",
+         divergence_before_refit,divergence_after_refit,components\n",
     );
     for standing in &contest.standings {
         let Standing {
@@ -55,11 +79,12 @@ fn csv(contest: &Contest) -> String {
             seconds,
             lambda: (least, most),
             divergence: (before, after),
+            components,
             ..
         } = standing;
         let _ = writeln!(
             text,
-            "{seed},{rival},{held_out},{judged},{refit},{solves},{work},{seconds},{least},{most},{before},{after}"
+            "{seed},{rival},{held_out},{judged},{refit},{solves},{work},{seconds},{least},{most},{before},{after},{components}"
         );
     }
     text
@@ -84,9 +109,9 @@ pub fn ratio(difference: Option<crate::metrics::PairedDifference>) -> String {
 fn table(contest: &Contest) -> String {
     let judged = contest.is_judged();
     let mut table = String::from(
-        "<div class=\"wide\"><table class=\"numbers\"><caption>Errors relative to plain updates \
+        "<p class=\"caption\">Errors relative to plain updates \
          stopped early (geometric means ± standard errors), best first, and practical relative to \
-         each rival</caption><tr><th>rival</th><th>held out</th>",
+         each rival</p><div class=\"wide\"><table class=\"numbers\"><tr><th>rival</th><th>held out</th>",
     );
     if judged {
         table.push_str("<th>judged</th><th>after refit</th>");
@@ -139,34 +164,36 @@ fn table(contest: &Contest) -> String {
 /// The answers of all rivals, relative to plain.
 fn answers(contest: &Contest) -> Figure {
     let rivals = contest.ranking(contest.deciding());
-    let bars = |measure: OfStanding| {
-        let bars = rivals.iter().enumerate().filter_map(|(place, rival)| {
-            let ratio = contest.compared(rival, "plain", measure)?.mean.exp();
-            Some((place as f64, ratio.min(HIGHEST_BAR)))
-        });
-        bars.collect::<Vec<_>>()
+    let ratios = |measure: OfStanding| {
+        let ratio = |rival: &&str| {
+            let compared = contest.compared(rival, "plain", measure);
+            compared.map_or(f64::NAN, |compared| compared.mean.exp())
+        };
+        rivals.iter().map(ratio).collect::<Vec<f64>>()
     };
-    let mut chart = Chart::new("", "error relative to plain", Scale::Linear)
-        .sized(1120, 340)
-        .with(Series::bars("held out", bars(|standing| standing.held_out)));
+    let mut bars = BarRows {
+        names: rivals.iter().map(ToString::to_string).collect(),
+        series: vec![("held out".into(), ratios(|standing| standing.held_out))],
+        x_label: "error relative to plain".into(),
+        longest: LONGEST_BAR,
+    };
     if contest.is_judged() {
-        chart = chart.with(Series::bars("judged", bars(|standing| standing.judged)));
+        let judged = ratios(|standing| standing.judged);
+        bars.series.push(("judged".into(), judged));
     }
     Figure {
         name: "answers".into(),
         title: "Every answer".into(),
         caption: "Geometric means over the runs, relative to plain updates stopped early; bars \
-                  above 2 are cut off."
+                  beyond 2 are cut off."
             .into(),
-        svg: chart
-            .with_ticks(rivals.iter().map(ToString::to_string).collect())
-            .svg(),
-        wide: true,
+        svg: bars.svg(),
+        tiles: Vec::new(),
     }
 }
 
 /// Bars end here.
-const HIGHEST_BAR: f64 = 2.0;
+const LONGEST_BAR: f64 = 2.0;
 
 fn figures(contest: &Contest) -> Vec<Figure> {
     let mut figures = vec![
@@ -226,7 +253,7 @@ fn course(
     let searches = |rival: &&str| contest.of(rival).any(|standing| is_drawn(&standing));
     for rival in contest.rivals().into_iter().filter(searches) {
         let standings: Vec<&Standing> = contest.of(rival).collect();
-        // Where all have something to show, the mean of what they show.
+        // The mean, where every run has a point.
         let shown = |place: f64, standing: &Standing| {
             let mut latest_first = standing.points.iter().rev();
             let last = latest_first.find(|point| at(point) <= place);
@@ -241,7 +268,7 @@ fn course(
             let logs = logs.filter(|logs| logs.iter().all(|log| log.is_finite()))?;
             Some((place, (logs.iter().sum::<f64>() / logs.len() as f64).exp()))
         });
-        // What begins far above everything would flatten the rest.
+        // A line that begins far above the others would flatten them.
         let points = points.filter(|(_, ratio)| *ratio < MOST).collect();
         chart = chart.with(Series::line(rival.to_string(), points));
     }
@@ -252,6 +279,6 @@ fn course(
                   plain updates stopped early. A line begins where it falls below 1.2."
             .into(),
         svg: chart.svg(),
-        wide: false,
+        tiles: Vec::new(),
     }
 }

@@ -14,12 +14,13 @@ pub struct Figure {
     pub name: String,
     /// Heading.
     pub title: String,
-    /// What to see in it.
+    /// The caption.
     pub caption: String,
     /// The picture.
     pub svg: String,
-    /// Whether it wants the whole width of a page.
-    pub wide: bool,
+    /// The parts of the picture, where a page is to put as many of them beside each other as
+    /// there is room for; they take its whole width.
+    pub tiles: Vec<String>,
 }
 
 /// The names that figures of a run may have.
@@ -46,7 +47,7 @@ pub(super) fn figures(run: &RunRecords) -> Vec<Figure> {
     if run.history.iter().any(moved) {
         figures.push(hypergradient(run));
     }
-    figures.push(sparsity(run));
+    figures.extend(sparsity(run));
     figures
 }
 
@@ -87,7 +88,7 @@ fn convergence(run: &RunRecords) -> Figure {
         title: "Convergence".into(),
         caption: format!("{caption}{tuned}"),
         svg: chart.svg(),
-        wide: false,
+        tiles: Vec::new(),
     }
 }
 
@@ -127,7 +128,7 @@ fn held_out(run: &RunRecords) -> Option<Figure> {
              not see. The latter is lowest in iteration {lowest}{kept}."
         ),
         svg: chart.svg(),
-        wide: false,
+        tiles: Vec::new(),
     })
 }
 
@@ -142,31 +143,36 @@ fn hypergradient(run: &RunRecords) -> Figure {
                   wants to move."
             .into(),
         svg: chart.svg(),
-        wide: false,
+        tiles: Vec::new(),
     }
 }
 
-fn sparsity(run: &RunRecords) -> Figure {
+/// Only where some entries are small.
+fn sparsity(run: &RunRecords) -> Option<Figure> {
     let share = |signal: ArrayView1<f64>| {
         let largest = signal.iter().copied().fold(0.0, f64::max);
         let small = signal.iter().filter(|entry| **entry <= 1e-3 * largest);
         100.0 * small.count() as f64 / signal.len() as f64
     };
-    let bars = |matrix: &Array2<f64>, axis| {
+    let bars = |matrix: &Array2<f64>, axis| -> Vec<(f64, f64)> {
         let shares = matrix.axis_iter(axis).map(share).enumerate();
         shares.map(|(k, share)| (k as f64, share)).collect()
     };
+    let (of_w, of_h) = (bars(&run.w, Axis(1)), bars(&run.h, Axis(0)));
+    if of_w.iter().chain(&of_h).all(|(_, share)| *share == 0.0) {
+        return None;
+    }
     let ticks = (1..=run.w.ncols()).map(|k| k.to_string()).collect();
     let chart = Chart::new("component", "almost zero, %", Scale::Linear)
-        .with(Series::bars("columns of W", bars(&run.w, Axis(1))))
-        .with(Series::bars("rows of H", bars(&run.h, Axis(0))))
+        .with(Series::bars("columns of W", of_w))
+        .with(Series::bars("rows of H", of_h))
         .with_ticks(ticks);
-    Figure {
+    Some(Figure {
         name: "sparsity".into(),
         title: "Sparsity".into(),
         caption: "Entries below a thousandth of the largest of their column of W or row of H."
             .into(),
         svg: chart.svg(),
-        wide: false,
-    }
+        tiles: Vec::new(),
+    })
 }

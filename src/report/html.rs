@@ -15,11 +15,15 @@ use crate::plot::escape;
 pub(super) fn run_page(run: &RunRecords, figures: &[Figure]) -> String {
     let mut page = head(&title(run));
     page.push_str(&header(run));
-    page.push_str(&sections::found(run));
-    // What was found may be pictures; the other figures come after the answers.
-    let (first, others): (Vec<_>, Vec<_>) =
+    // Components as pictures come first, as curves after their words, all else after the answers.
+    let (of_factors, others): (Vec<_>, Vec<_>) =
         figures.iter().partition(|figure| shows_factors(figure));
-    page.push_str(&grid(&first));
+    let (pictures, curves): (Vec<_>, Vec<_>) = of_factors
+        .into_iter()
+        .partition(|figure| !figure.tiles.is_empty());
+    page.push_str(&grid(&pictures));
+    page.push_str(&sections::found(run));
+    page.push_str(&grid(&curves));
     page.push_str("<div class=\"answers\">\n");
     page.push_str(&sections::fit(run));
     page.push_str(&sections::lambda(run));

@@ -67,7 +67,7 @@ impl Labels {
     }
 }
 
-/// What a weight λ of a penalty belongs to, from the penalty's factor and scope.
+/// The name of a weight λ, from its penalty's factor and scope.
 pub(super) fn weight_name(
     labels: &Labels,
     (side, scope): (Side, &str),

@@ -13,7 +13,7 @@ const BINS: usize = 24;
 /// The figures of λ; none where all weights are and were 0, or plain updates were taken.
 pub(super) fn figures(run: &RunRecords) -> Vec<Figure> {
     if run.lambda.iter().all(|weight| *weight == 0.0) {
-        // Where plain updates won, what λ came to is of no use.
+        // If plain updates won, the last λ is of no use.
         let moved = run.lambda_start.iter().any(|weight| *weight > 0.0);
         return match moved && run.choice.is_none() {
             true => vec![course(run)],
@@ -30,7 +30,7 @@ pub(super) fn figures(run: &RunRecords) -> Vec<Figure> {
     figures
 }
 
-/// What every weight belongs to, in the order of [`RunRecords::lambda`].
+/// The names of all weights, in the order of [`RunRecords::lambda`].
 fn names(run: &RunRecords) -> Vec<String> {
     let several = run.groups.len() > 1;
     let groups = run.groups.iter().enumerate();
@@ -78,7 +78,7 @@ fn of_each(run: &RunRecords) -> Figure {
         caption: "The penalty weights λ that were kept; zeros are left out of a logarithmic scale."
             .into(),
         svg: chart.with_ticks(ticks).svg(),
-        wide: false,
+        tiles: Vec::new(),
     }
 }
 
@@ -108,7 +108,7 @@ fn change(run: &RunRecords) -> Figure {
                   percentile."
             .into(),
         svg: chart.svg(),
-        wide: false,
+        tiles: Vec::new(),
     }
 }
 
@@ -135,7 +135,7 @@ fn histogram(run: &RunRecords) -> Figure {
         caption: "Numbers of weights in intervals of λ; the last bar also has all larger ones."
             .into(),
         svg: chart.svg(),
-        wide: false,
+        tiles: Vec::new(),
     }
 }
 
@@ -159,6 +159,6 @@ fn course(run: &RunRecords) -> Figure {
                   scale."
             .into(),
         svg: chart.svg(),
-        wide: false,
+        tiles: Vec::new(),
     }
 }

@@ -1,4 +1,4 @@
-//! What a run leaves behind: its folder, and a page about it.
+//! The folder of a run, and the page about it.
 //!
 //! | file | what |
 //! |---|---|
@@ -28,6 +28,7 @@ mod contest;
 mod experiment;
 mod figures;
 mod html;
+mod kept;
 mod labels;
 mod lambda;
 mod model;
@@ -43,10 +44,11 @@ mod story;
 mod summary;
 
 pub use bias::BiasRecords;
-pub use contest::{ratio, write_contest};
+pub use contest::{ContestRecords, ratio};
 pub use experiment::ExperimentReport;
 pub use figures::Figure;
 pub use html::shell_quoted;
+pub use kept::KeptRecords;
 pub use labels::Labels;
 pub use model::arrangement;
 pub use penalties::PenaltyRecord;

@@ -47,7 +47,7 @@ impl RunRecords {
         Ok(model.with_scaling(self.scaling()?))
     }
 
-    /// What the rows or columns of the data were divided by, where they were.
+    /// The sizes that rows or columns of the data were divided by, where they were.
     ///
     /// # Errors
     /// [`Error::ConfigFile`], and what is wrong with `scale.npy`.

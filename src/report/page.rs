@@ -1,4 +1,4 @@
-//! What pages have in common: one file that needs nothing but itself.
+//! The parts that all pages share. A page is one file that needs nothing but itself.
 
 use super::figures::Figure;
 use crate::plot::escape;
@@ -6,12 +6,21 @@ use crate::plot::theme::themed;
 
 /// A picture with its heading and caption.
 pub(super) fn figure_element(figure: &Figure) -> String {
+    let (class, picture) = match figure.tiles.as_slice() {
+        [] => {
+            let picture = scalable(&themed(&figure.svg));
+            ("", format!("<div class=\"wide\">{picture}</div>"))
+        }
+        tiles => {
+            let tiles: String = tiles.iter().map(|tile| themed(tile)).collect();
+            let class = " class=\"row\"";
+            (class, format!("<div class=\"tiles\">{tiles}</div>"))
+        }
+    };
     format!(
-        "<figure id=\"{}\"{}><h2>{}</h2><div class=\"wide\">{}</div><figcaption>{}</figcaption></figure>\n",
+        "<figure id=\"{}\"{class}><h2>{}</h2>{picture}<figcaption>{}</figcaption></figure>\n",
         figure.name,
-        if figure.wide { " class=\"row\"" } else { "" },
         escape(&figure.title),
-        scalable(&themed(&figure.svg)),
         escape(&figure.caption)
     )
 }
@@ -66,6 +75,7 @@ header p, figcaption, .small { color: var(--soft); } .small { font-size: .8rem; 
 main { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(100%, 24rem), 1fr)); gap: 1.2rem; }
 figure { margin: 0; break-inside: avoid; } figcaption { font-size: .85rem; }
 svg.chart { width: 100%; height: auto; display: block; }
+.tiles { display: flex; flex-wrap: wrap; gap: .4rem; }
 .wide { overflow-x: auto; } main { margin-top: 1rem; } figure { min-width: 0; }
 .components { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(100%, 19rem), 1fr)); gap: .6rem; }
 .component { background: var(--card); border-radius: .5rem; padding: .5rem .8rem; min-width: 0; }
@@ -86,7 +96,8 @@ section > p { max-width: 62rem; }
 table.numbers { font-size: .8rem; } table.numbers th, table.numbers td { text-align: right; vertical-align: bottom; overflow-wrap: normal; padding-right: .65rem; }
 table.numbers td { white-space: nowrap; }
 table.numbers th:first-child, table.numbers td:first-child { text-align: left; }
-table.numbers tr.own td { font-weight: 600; } caption { text-align: left; padding: .6rem 0 .2rem; font-weight: 600; }
+table.numbers tr.own td { font-weight: 600; } caption, .caption { text-align: left; font-weight: 600; } caption { padding: .6rem 0 .2rem; }
+.caption { margin: .6rem 0 .2rem; font-size: .9rem; }
 nav a { margin-right: 1rem; color: inherit; } figure.row { grid-column: 1 / -1; }
 .better { color: #00805c; } .worse { color: #c14f00; }
 @media (prefers-color-scheme: dark) { .better { color: #35c89c; } .worse { color: #f08a4b; } }

@@ -12,7 +12,7 @@ pub struct PenaltyRecord {
     pub penalty: String,
     /// The factor that it is on.
     pub factor: Side,
-    /// What each of its weights belongs to.
+    /// The scope of its weights.
     pub scope: String,
     /// The file of its λ at the end.
     pub lambda: String,

@@ -6,14 +6,14 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::Figure;
-use super::page::{figure_element, head};
+use super::kept::{KeptRecords, write_page};
 use crate::data::write_whole;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::metrics::Spread;
-use crate::plot::{Chart, Scale, Series, escape, short};
+use crate::plot::{Chart, Scale, Series, short};
 use crate::ranks::{Measure, RankOutcome, RankSummary};
 
-/// What was asked for.
+/// The settings of a search.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RankSettings {
     /// The first rank.
@@ -32,15 +32,15 @@ pub struct RankSettings {
     pub penalties: Option<String>,
 }
 
-/// What `ranks.json` holds.
+/// The contents of `ranks.json`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RankRecords {
     /// Tells these data and settings from any other. (Ranks and the number of splits are left
     /// out: a pair is the same in any range.)
     pub fingerprint: String,
-    /// What was searched, in a sentence.
+    /// Data and settings, in a sentence.
     pub about: String,
-    /// What was asked for.
+    /// The settings of the search.
     pub settings: RankSettings,
     /// The recommendation by plain updates; `None` while the search goes on.
     pub recommended: Option<usize>,
@@ -50,31 +50,7 @@ pub struct RankRecords {
     pub done: RankOutcome,
 }
 
-/// The file that makes a folder one of these.
-const MAIN: &str = "ranks.json";
-
 impl RankRecords {
-    /// Whether a folder holds them.
-    pub fn are_in(folder: &Path) -> bool {
-        folder.join(MAIN).is_file()
-    }
-
-    /// Reads them from a folder.
-    ///
-    /// # Errors
-    /// [`Error::Read`] and [`Error::ConfigFile`].
-    pub fn read(folder: &Path) -> Result<Self> {
-        let path = folder.join(MAIN);
-        let text = std::fs::read_to_string(&path).map_err(|source| Error::Read {
-            path: path.clone(),
-            source,
-        })?;
-        serde_json::from_str(&text).map_err(|error| Error::ConfigFile {
-            path,
-            reason: error.to_string(),
-        })
-    }
-
     /// The pairs that the settings ask for.
     pub fn outcome(&self) -> RankOutcome {
         let RankSettings {
@@ -83,42 +59,47 @@ impl RankRecords {
         self.done.within(from..=to, splits)
     }
 
-    /// Writes `ranks.json`.
-    ///
-    /// # Errors
-    /// [`Error::Write`].
-    pub fn write(&self, folder: &Path) -> Result<()> {
-        let json = serde_json::to_string_pretty(self).expect("plain data");
-        write_whole(&folder.join(MAIN), json.as_bytes())
+    /// The recommendation in words.
+    pub fn answer(&self) -> String {
+        let outcome = self.outcome();
+        let RankSettings { from, to, .. } = self.settings;
+        let sentence = |(measure, name): (Measure, &str)| {
+            let rank = outcome.recommended(measure)?;
+            let components = if rank == 1 { "component" } else { "components" };
+            Some(match measure {
+                Measure::Plain => format!(
+                    "{rank} {components}: the smallest rank whose outer error is within one \
+                     standard error of the lowest."
+                ),
+                Measure::Tuned => format!("With {name} penalties: {rank} {components}."),
+            })
+        };
+        let sentences = measures(&outcome).into_iter().filter_map(sentence);
+        let mut sentences: Vec<String> = sentences.collect();
+        if sentences.is_empty() {
+            return "The search is not finished.".into();
+        }
+        let at_the_end = |(measure, _)| outcome.recommended(measure) == Some(to);
+        if to > from && measures(&outcome).into_iter().any(at_the_end) {
+            sentences.push(format!(
+                "{to} is the last rank that was tried: larger ones may be better."
+            ));
+        }
+        sentences.join(" ")
     }
+}
 
-    /// Writes `ranks.csv`, `report.html` and `figures/*.svg`; returns the page.
-    ///
-    /// # Errors
-    /// [`Error::Write`].
-    pub fn write_report(&self, folder: &Path) -> Result<PathBuf> {
+impl KeptRecords for RankRecords {
+    const FILE: &'static str = "ranks.json";
+
+    fn write_report(&self, folder: &Path) -> Result<PathBuf> {
         let outcome = self.outcome();
         write_whole(&folder.join("ranks.csv"), csv(&outcome).as_bytes())?;
         let figures = [Some(errors(&outcome)), excess(&outcome)];
         let figures: Vec<Figure> = figures.into_iter().flatten().collect();
-        for figure in &figures {
-            let file = format!("figures/{}.svg", figure.name);
-            write_whole(&folder.join(file), figure.svg.as_bytes())?;
-        }
-        let mut page = head("altbi: how many components");
-        let _ = writeln!(
-            page,
-            "<header><h1>How many components</h1><p>{}</p></header>\n<section>{}</section>\n<main>",
-            escape(&self.about),
-            table(&outcome)
-        );
-        for figure in &figures {
-            page.push_str(&figure_element(figure));
-        }
-        page.push_str("</main>\n</body></html>\n");
-        let path = folder.join("report.html");
-        write_whole(&path, page.as_bytes())?;
-        Ok(path)
+        let heading = "How many components";
+        let words = [&self.answer(), self.about.as_str()];
+        write_page(folder, heading, words, &table(&outcome), &figures)
     }
 }
 
@@ -154,15 +135,12 @@ fn with_error(number: f64, error: Option<f64>) -> String {
 
 fn table(outcome: &RankOutcome) -> String {
     let mut table = String::from(
-        "<div class=\"wide\"><table class=\"numbers\"><caption>Outer error of each rank, per unit \
-         of held-out weight: mean over the splits ± standard error</caption><tr><th>rank</th>",
+        "<p class=\"caption\">Outer error of each rank, per unit \
+         of held-out weight: mean over the splits ± standard error</p><div class=\"wide\"><table class=\"numbers\"><tr><th>rank</th>",
     );
     let measures = measures(outcome);
     for (_, name) in &measures {
-        let _ = write!(
-            table,
-            "<th>{name}</th><th>above the lowest, paired</th><th></th>"
-        );
+        let _ = write!(table, "<th>{name}</th><th>above the lowest, paired</th>");
     }
     table.push_str("</tr>\n");
     let columns: Vec<(Vec<RankSummary>, Option<usize>)> = measures
@@ -175,37 +153,30 @@ fn table(outcome: &RankOutcome) -> String {
             let Some(of_rank) = summaries.get(row) else {
                 continue;
             };
-            let mark = if *recommended == Some(rank) {
-                "recommended"
-            } else {
-                ""
+            let class = match *recommended == Some(rank) {
+                true => " class=\"better\"",
+                false => "",
+            };
+            // (The lowest lies 0 ± 0 above itself.)
+            let above = match of_rank.excess == 0.0 && of_rank.excess_error.unwrap_or(0.0) == 0.0 {
+                true => "lowest".into(),
+                false => with_error(of_rank.excess, of_rank.excess_error),
             };
             let _ = write!(
                 table,
-                "<td>{}</td><td>{}</td><td>{mark}</td>",
+                "<td{class}>{}</td><td{class}>{above}</td>",
                 with_error(of_rank.mean, of_rank.standard_error),
-                with_error(of_rank.excess, of_rank.excess_error)
             );
         }
         table.push_str("</tr>\n");
     }
     table.push_str(
-        "</table></div>\n<p class=\"small\">Recommended is the smallest rank whose mean exceeds \
+        "</table></div>\n<p class=\"small\">Recommended (in colour) is the smallest rank whose mean exceeds \
          the lowest by no more than one standard error of the paired differences between the two, \
          split by split. Plain: multiplicative updates without penalty, stopped early. Tuned: the \
          preset practical.</p>\n",
     );
     table
-}
-
-/// Ranks as names of the places on the x axis, at most two dozen of them.
-fn ticks(ranks: &[usize]) -> Vec<String> {
-    let every = ranks.len().div_ceil(24).max(1);
-    let name = |(place, rank): (usize, &usize)| match place % every {
-        0 => rank.to_string(),
-        _ => String::new(),
-    };
-    ranks.iter().enumerate().map(name).collect()
 }
 
 /// A line through means that goes up and down by an error at each of them.
@@ -226,7 +197,7 @@ fn chart(
     shown: impl Fn(&RankSummary) -> bool,
 ) -> Chart {
     let ranks = outcome.ranks();
-    let mut chart = Chart::new("rank", y, Scale::Linear).sized(900, 420);
+    let mut chart = Chart::new("rank", y, Scale::Linear);
     let mut marks = Vec::new();
     for (measure, name) in measures(outcome) {
         let summaries = outcome.summaries(measure);
@@ -261,7 +232,7 @@ fn chart(
     for mark in marks {
         chart = chart.with(mark);
     }
-    chart.with_ticks(ticks(&ranks))
+    chart.with_ticks(ranks.iter().map(ToString::to_string).collect())
 }
 
 fn errors(outcome: &RankOutcome) -> Figure {
@@ -273,7 +244,7 @@ fn errors(outcome: &RankOutcome) -> Figure {
                   components leave structure behind, too many fit noise."
             .into(),
         svg: chart(outcome, "outer error", of, |_| true).svg(),
-        wide: true,
+        tiles: Vec::new(),
     }
 }
 
@@ -298,6 +269,6 @@ fn excess(outcome: &RankOutcome) -> Option<Figure> {
                   shown."
             .into(),
         svg: chart(outcome, "difference to the lowest", of, shown).svg(),
-        wide: true,
+        tiles: Vec::new(),
     })
 }

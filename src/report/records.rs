@@ -43,7 +43,7 @@ pub struct RunRecords {
     pub labels: Labels,
     /// `config.toml`.
     pub config: toml::Table,
-    /// Where it lies.
+    /// The path of `config.toml`.
     pub config_path: PathBuf,
 }
 
@@ -51,7 +51,7 @@ impl RunRecords {
     /// Reads a run folder.
     ///
     /// # Errors
-    /// [`Error::Read`] and the readers' errors for a file that is missing or
+    /// [`Error::NoRun`]; [`Error::Read`] and the readers' errors for a file that is missing or
     /// damaged, by name.
     pub fn read(folder: &Path) -> Result<Self> {
         let text = |name: &str| {
@@ -62,8 +62,14 @@ impl RunRecords {
             path: folder.join(name),
             reason,
         };
-        let begun = folder.join("checkpoint").exists() || has_starts(folder);
-        if begun && !folder.join("summary.json").exists() {
+        let has = |name: &str| folder.join(name).exists();
+        if folder.is_dir() && !has("summary.json") && !has("config.toml") {
+            return Err(Error::NoRun {
+                path: folder.into(),
+            });
+        }
+        let begun = has("checkpoint") || has_starts(folder);
+        if begun && !has("summary.json") {
             return Err(Error::Unfinished {
                 path: folder.into(),
             });

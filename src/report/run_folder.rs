@@ -77,7 +77,7 @@ impl RunFolder {
         }
     }
 
-    /// Where it is.
+    /// Its path.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -327,7 +327,7 @@ mod tests {
 
         let again = RunFolder::new(&path, false);
         assert!(matches!(again, Err(Error::RunFolderExists { .. })));
-        // What altbi did not make, altbi does not delete.
+        // altbi does not delete files that it did not make.
         fs::write(path.join("thesis"), "x").unwrap();
         let refused = RunFolder::new(&path, true);
         assert!(matches!(refused, Err(Error::NotARunFolder { .. })));

@@ -114,7 +114,7 @@ pub(super) fn fit(run: &RunRecords) -> String {
     )
 }
 
-/// What λ says.
+/// The answer about λ.
 pub(super) fn lambda(run: &RunRecords) -> String {
     let mut sentences = Vec::new();
     if let Some(choice) = &run.choice {

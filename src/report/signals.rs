@@ -65,13 +65,16 @@ fn of_side(run: &RunRecords, side: Side) -> Option<Figure> {
         Side::W => ("w_columns", "Columns of W", "row", run.w.t().to_owned()),
         Side::H => ("h_rows", "Rows of H", "column", run.h.clone()),
     };
-    let (svg, caption, wide) = match view(run, side) {
+    let (svg, caption, tiles) = match view(run, side) {
         View::Features => return None,
-        View::Pictures(shape) => (
-            Maps::of_rows(&signals, shape).svg(),
-            format!("Each component as a picture of the {of}s of X, from 0 to its maximum."),
-            true,
-        ),
+        View::Pictures(shape) => {
+            let maps = Maps::of_rows(&signals, shape);
+            (
+                maps.svg(),
+                format!("Each component as a picture of the {of}s of X, from 0 to its maximum."),
+                maps.tiles(),
+            )
+        }
         View::Curves(places) => (
             curves(
                 &signals,
@@ -80,15 +83,19 @@ fn of_side(run: &RunRecords, side: Side) -> Option<Figure> {
                 &names(run, side),
             ),
             format!("Each component over the {of}s of X, scaled to its maximum."),
-            false,
+            Vec::new(),
         ),
+    };
+    let title = match tiles.is_empty() {
+        true => title.into(),
+        false => format!("{title}, as pictures"),
     };
     Some(Figure {
         name: name.into(),
-        title: title.into(),
+        title,
         caption,
         svg,
-        wide,
+        tiles,
     })
 }
 

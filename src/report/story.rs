@@ -1,4 +1,4 @@
-//! What a run found, in words: for its page and for a terminal.
+//! The findings of a run in words, for its page and for a terminal.
 
 use std::cmp::Ordering;
 
@@ -111,7 +111,7 @@ pub fn fit_in_words(relative_error: f64, outer_error: Option<f64>) -> String {
     }
 }
 
-/// What the candidates of the preset `practical` say about penalties. `entries` is the weight
+/// The verdict of the preset `practical` about penalties. `entries` is the weight
 /// of what was held out; `penalties` names what was tuned: "smooth on W".
 pub fn choice_in_words(choice: &Choice, entries: Option<f64>, penalties: &str) -> String {
     let plain = choice
@@ -172,6 +172,7 @@ pub fn weights_in_words(weights: &[f64]) -> String {
     let zeros = weights.iter().filter(|weight| **weight == 0.0).count();
     let zeros = match zeros {
         0 => String::new(),
+        1 => "; 1 of them is 0".into(),
         zeros => format!("; {zeros} of them are 0"),
     };
     format!(
@@ -225,7 +226,7 @@ mod tests {
         assert!(fit_in_words(0.1, Some(0.25)).contains("outer error is 0.25 per entry"));
         assert_eq!(weights_in_words(&[0.5]), "λ is 0.5");
         assert_eq!(weights_in_words(&[0.5, 0.5]), "all 2 weights λ are 0.5");
-        assert!(weights_in_words(&[0.0, 1.0, 2.0]).contains("1 of them are 0"));
+        assert!(weights_in_words(&[0.0, 1.0, 2.0]).contains("1 of them is 0"));
     }
 
     #[test]

@@ -41,7 +41,7 @@ pub struct Summary<Settings> {
     /// How much was held out, where something was.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub held_out: Option<HeldOutShare>,
-    /// What E is: the unseen part, and its divergence where that is another.
+    /// The outer error: the unseen part, and its divergence where that is another.
     #[serde(default)]
     pub outer: String,
     /// Why, where the data decided.
@@ -86,7 +86,7 @@ pub struct Summary<Settings> {
     /// How the table was read, where the data is one.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub table: Option<Reading>,
-    /// What of X is stored, where not every entry is.
+    /// The stored entries of a sparse X.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub sparse: Option<SparseRecord>,
     /// Seconds in the solver.
@@ -105,14 +105,14 @@ pub struct Choice {
     pub chosen: usize,
 }
 
-/// What of a sparse X is stored, and what the rest is.
+/// The stored entries of a sparse X, and the meaning of the others.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SparseRecord {
     /// Entries that are stored.
     pub stored: usize,
     /// Their share of all entries.
     pub share: f64,
-    /// What the others are: "data" (they are zeros) or "missing".
+    /// The meaning of the others: "data" (they are zeros) or "missing".
     pub zeros: String,
 }
 
@@ -139,7 +139,7 @@ pub struct Continued {
     pub iterations: usize,
 }
 
-/// What was fitted to and what was held out, by the sums of their weights.
+/// The weights of all fitted entries and of all held-out ones, summed.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct HeldOutShare {
     /// Of the entries that the updates saw.

@@ -23,7 +23,7 @@ const STOPPING: Stopping = Stopping {
     limit: LONGEST / STRIDE,
 };
 
-/// What a solve with λ kept came to.
+/// The result of a solve.
 #[derive(Debug, Clone)]
 pub struct Solved {
     /// The dials, one for each weight; none where it was not by dials that λ was chosen.
@@ -40,7 +40,7 @@ pub struct Solved {
     pub factors: Factors,
 }
 
-/// What a rival decided for ([`Books::answer`]).
+/// The answer of a rival.
 #[derive(Debug, Clone)]
 pub struct Answer {
     pub(crate) outer_error: f64,
@@ -222,7 +222,7 @@ impl<'a> Books<'a> {
         Ok(Some(solved(dials, end, &mut stepper)))
     }
 
-    /// Where everybody starts.
+    /// The start, the same for all.
     pub(crate) fn start(&self) -> GivenFactors {
         GivenFactors {
             w: Some(self.start.w.clone()),
@@ -240,7 +240,7 @@ impl<'a> Books<'a> {
         let next = stepper.step(state);
         let (error, factors) = match &next {
             Ok(next) => (next.record.outer_error, &next.factors),
-            // What blew up was work all the same.
+            // A solve that blew up was work all the same.
             Err(_) => (f64::INFINITY, &state.factors),
         };
         self.ledger.book(self.task, updates as f64, error, factors);
@@ -275,7 +275,7 @@ impl<'a> Books<'a> {
         self.solves += 1;
         while !self.ledger.is_spent() {
             state = match self.advance(&mut stepper, &state, STRIDE) {
-                // What blew up has come to its end; the best iterate stays.
+                // A solve that blew up has ended; its best iterate stays.
                 Err(Error::NotFinite { .. }) => break,
                 other => other?,
             };
@@ -368,7 +368,7 @@ impl<'a> Books<'a> {
     }
 }
 
-/// What a solve came to, with D and the penalties of its end.
+/// The result of a solve, with D and the penalties at its end.
 fn solved(
     dials: Vec<f64>,
     (factors, lambda, record): (&Factors, &Array2<f64>, &Record),

@@ -1,5 +1,6 @@
 //! All rivals on many tasks, and what their answers amount to.
 
+use ndarray::Axis;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
@@ -7,6 +8,7 @@ use super::books::Answer;
 use super::ledger::or_null;
 use super::{Books, BuiltIn, Point, Rival, Task, hypergradient};
 use crate::error::{Error, Result};
+use crate::factors::Factors;
 use crate::lambda::Scope;
 use crate::metrics::{PairedDifference, Spread};
 
@@ -38,6 +40,9 @@ pub struct Standing {
     pub seconds: f64,
     /// The smallest and the largest λ of the answer.
     pub lambda: (f64, f64),
+    /// Components that carry at least a thousandth of the sum of WH. (Older records do not say.)
+    #[serde(default)]
+    pub components: usize,
     /// How the search went.
     pub points: Vec<Point>,
 }
@@ -99,7 +104,7 @@ impl Contest {
             .all(|standing| !standing.judged.is_nan())
     }
 
-    /// What decides: the judge's error, or where nobody judges the held-out error.
+    /// The deciding error: the judge's, or without a judge the held-out one.
     pub fn deciding(&self) -> Measure {
         if self.is_judged() {
             |standing| standing.judged
@@ -134,7 +139,7 @@ impl Contest {
 /// does. `done` is told of each answer; while `going` says so, more are sought.
 ///
 /// # Errors
-/// What a solve refuses.
+/// Those of a solve.
 pub fn contest(
     tasks: &[Task],
     rivals: &[&dyn Rival],
@@ -202,6 +207,17 @@ fn standing(task: &Task, rival: &dyn Rival, answer: Answer) -> Standing {
         work: answer.work,
         seconds: answer.seconds,
         lambda,
+        components: components(&answer.factors),
         points: answer.points,
     }
+}
+
+/// The share of the sum of WH from which on a component counts.
+const LEAST_SHARE: f64 = 1e-3;
+
+fn components(factors: &Factors) -> usize {
+    let of_w = factors.w.sum_axis(Axis(0));
+    let sums = of_w * factors.h.sum_axis(Axis(1));
+    let least = LEAST_SHARE * sums.sum();
+    sums.iter().filter(|sum| **sum > least).count()
 }

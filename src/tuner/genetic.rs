@@ -15,8 +15,8 @@ const POPULATION: usize = 6;
 /// Fitness is a whole number; errors are told apart to this part of the first.
 const RESOLUTION: f64 = 1e-9;
 
-/// What the fitness of a chromosome is measured with. The crate copies it for each thread;
-/// there is one thread, and what it points to is shared.
+/// The fitness of a chromosome: its held-out error. The crate clones this for each thread; all
+/// clones share the same books.
 #[derive(Clone)]
 struct HeldOutError<'a> {
     shared: Arc<Mutex<Shared<'a>>>,

@@ -1,4 +1,4 @@
-//! What was spent, and what it bought.
+//! The work that a rival spent, and the errors it reached.
 
 use std::time::Instant;
 
@@ -73,7 +73,7 @@ impl<'a> Ledger<'a> {
         self.work >= self.budget || !(self.going)()
     }
 
-    /// What is left.
+    /// The work that is left.
     pub(crate) fn left(&self) -> f64 {
         (self.budget - self.work).max(0.0)
     }

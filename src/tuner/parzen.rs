@@ -32,7 +32,7 @@ pub(super) fn run(mut books: Books<'_>) -> Result<Answer> {
             break;
         };
         for (estimator, dial) in estimators.iter_mut().zip(&dials) {
-            // A number that is not one would only be refused.
+            // (The estimator refuses NaN.)
             if solved.outer_error.is_finite() {
                 let told = estimator.tell(*dial, solved.outer_error);
                 told.expect("a dial that was asked for");

@@ -79,7 +79,7 @@ fn noise(books: &Books<'_>) -> f64 {
         (Unseen::Counts(share), _) => 1.0 / (1.0 - share),
         (_, None) if task.full.has_counts() => 1.0,
         (_, Some(noise)) => 2.0 * noise / task.training_weight(),
-        // What a plain solve leaves on held-out entries is not much more.
+        // The held-out error of a plain solve is not much more.
         (_, None) => 2.0 * books.plain_error() / task.held_out_weight(),
     }
 }

@@ -1,4 +1,4 @@
-//! What all rivals work on.
+//! The task that all rivals work on.
 
 use std::sync::Arc;
 
@@ -31,7 +31,7 @@ pub struct Task {
     pub split: Problem,
     /// With them.
     pub full: Problem,
-    /// What the rivals choose by.
+    /// The outer error that the rivals choose by.
     pub outer: OuterError,
     /// Who judges.
     pub judge: Judge,

@@ -4,26 +4,24 @@ mod store;
 mod table;
 mod tasks;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use altbi::criterion::{OuterError, Unseen};
+use altbi::criterion::Unseen;
 use altbi::data::{Noise, fingerprint, text_fingerprint};
-use altbi::divergence::Outer;
 use altbi::problem::Weights;
-use altbi::report::{shell_quoted, write_contest};
+use altbi::report::KeptRecords;
 use altbi::tuner::{BuiltIn, Judge, RIVALS, Rival, Standing, Task, contest};
-use altbi::{Beta, Divergence, Error, Result, Scope};
+use altbi::{Divergence, Error, Result, Scope};
 use clap::{Args, ValueEnum};
 
-use self::store::{Kept, Store};
+use self::store::Store;
 use super::Ending;
 use super::arguments::words;
 use super::checkpoints::interruption;
-use super::data::DataArguments;
-use super::output::{check_inputs_safe, complain, json, output_path, say};
-use super::penalties::PenaltyArguments;
+use super::output::{json, say};
 use super::progress::Progress;
+use super::search::SearchArguments;
 
 /// Arguments of `compare`.
 #[derive(Debug, Args)]
@@ -46,29 +44,13 @@ pub struct CompareArguments {
     /// full: 1000×50, 224×3025
     #[arg(long, default_value = "medium", conflicts_with = "data")]
     size: BenchmarkSize,
-    /// Number of components r [default: the benchmark's own]
+    /// Number of components r (scikit-learn: n_components) [default: the benchmark's own]
     #[arg(long)]
     rank: Option<usize>,
-    /// kl, frobenius, is, or beta:<number>
-    #[arg(long, default_value = "kl")]
-    divergence: Beta,
-    #[command(flatten)]
-    penalties: PenaltyArguments,
-    /// What each λ of practical belongs to
-    #[arg(long, value_name = "SCOPE", default_value = "hierarchical:1")]
-    lambda_scope: Scope,
     /// What the rivals choose: one number for each penalty (shared) or for each of its
     /// components
     #[arg(long, value_name = "SCOPE", default_value = "shared")]
     rival_scope: Scope,
-    /// What is held out for choosing: held-out:<fraction> of the entries, thinned:<share> of the
-    /// counts, or auto: thinned:0.1 for counts under kl, held-out:0.1 otherwise
-    #[arg(long, default_value = "auto")]
-    criterion: Unseen,
-    /// How the outer error is measured [default: as --divergence; smoothed-kl:0.5 for thinned
-    /// counts under kl]
-    #[arg(long, value_name = "DIVERGENCE")]
-    outer_divergence: Option<Outer>,
     /// Share of the entries of DATA that nobody sees, for judging; 0: nobody judges
     /// [default: 0.1]
     #[arg(
@@ -91,23 +73,8 @@ pub struct CompareArguments {
     /// Runs, each with a seed of its own for noise, start and held-out entries
     #[arg(long, value_name = "N", default_value_t = 10)]
     runs: usize,
-    /// The first seed
-    #[arg(long, default_value_t = 0)]
-    seed: u64,
-    /// Runs at a time; 0 is one for each core
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    threads: usize,
     #[command(flatten)]
-    table: DataArguments,
-    /// Keep the report and what it is made of in this folder
-    #[arg(long, value_name = "DIR", value_parser = output_path)]
-    out: Option<PathBuf>,
-    /// Print nothing but errors
-    #[arg(long)]
-    quiet: bool,
-    /// Print all standings as JSON, and nothing else
-    #[arg(long)]
-    json: bool,
+    search: SearchArguments,
 }
 
 /// Updates that a rival may have.
@@ -154,33 +121,26 @@ impl CompareArguments {
             None => format!(
                 "Benchmark {:?} with noise ({:?})",
                 self.benchmark,
-                Noise::of_beta(self.divergence.0)
+                Noise::of_beta(self.search.divergence.0)
             ),
         };
         let [n, m] = tasks.first().map_or([0, 0], |task| task.full.shape());
         let rank = tasks.first().map_or(0, |task| task.rank);
-        let outer = tasks.first().map_or(self.outer(), |task| task.outer);
+        let outer = tasks.first().map_or(self.search.outer(), |task| task.outer);
         format!(
             "{data}, {n}×{m}, r = {rank}, {} divergence, {}; {} runs from seed {}; outer error \
              {outer}; λ of practical: {}, dials of the rivals: {}.",
-            self.divergence.name(),
-            self.penalties.describe(),
+            self.search.divergence.name(),
+            self.search.penalties.describe(),
             self.runs,
-            self.seed,
-            self.lambda_scope,
+            self.search.seed,
+            self.search.lambda_scope,
             self.rival_scope,
         )
     }
 
-    fn outer(&self) -> OuterError {
-        OuterError {
-            unseen: self.criterion,
-            divergence: self.outer_divergence,
-        }
-    }
-
     fn check(&self) -> Result<()> {
-        if self.criterion == Unseen::Nothing {
+        if self.search.criterion == Unseen::Nothing {
             return Err(Error::Conflict {
                 first: "--criterion train",
                 second: "a comparison",
@@ -203,39 +163,26 @@ impl CompareArguments {
         let test = self.test.unwrap_or(0.0);
         let ok = (0.0..=0.5).contains(&test);
         range(ok, "the test fraction", test, "from 0 to 0.5")?;
-        let threads = self.threads <= 1024;
-        let count = self.threads as f64;
-        range(threads, "the number of threads", count, "at most 1024")?;
         let budget = self.budget.unwrap_or(1) as f64;
         let ok = (1.0..=MOST_UPDATES).contains(&budget);
         range(ok, "the budget", budget, "between 1 and 10000000")
     }
 }
 
-/// Makes the report of a comparison again; `None` if the folder is not one's.
-pub fn report_again(folder: &Path) -> Option<Result<PathBuf>> {
-    let kept = Kept::read(folder)?;
-    Some(write_contest(&kept.contest, &kept.about, folder))
-}
-
 /// Runs `compare`.
 pub fn compare(arguments: &CompareArguments) -> Result<Ending> {
     arguments.check()?;
-    if let Some(out) = &arguments.out {
-        let truth = arguments.truth.iter().map(PathBuf::from);
-        let data = arguments.table.inputs(arguments.data.as_deref());
-        let graphs = arguments.penalties.graphs.files();
-        let graphs = graphs.map(|(_, file)| PathBuf::from(file));
-        check_inputs_safe(out, data.into_iter().chain(truth).chain(graphs))?;
-    }
-    let progress = Progress::new(arguments.quiet || arguments.json);
+    let common = &arguments.search;
+    let truth = arguments.truth.iter().map(PathBuf::from);
+    common.check(arguments.data.as_deref(), truth)?;
+    let progress = Progress::new(common.quiet || common.json);
     let interrupted = interruption();
     progress.begin("making the tasks");
     let tasks = arguments.tasks()?;
     let rivals = arguments.rivals();
     let about = arguments.about(&tasks);
     let store = Store::open(
-        arguments.out.as_deref(),
+        common.out.as_deref(),
         &arguments.fingerprint(&tasks, &about),
         &about,
         rivals.len(),
@@ -247,13 +194,7 @@ pub fn compare(arguments: &CompareArguments) -> Result<Ending> {
         .collect();
     let found = (tasks.len() - missing.len()) * rivals.len();
     progress.steps("comparing", tasks.len() * rivals.len(), found);
-    let pool = rayon::ThreadPoolBuilder::new()
-        .num_threads(arguments.threads)
-        .build();
-    let pool = pool.map_err(|error| Error::Threads {
-        threads: arguments.threads,
-        reason: error.to_string(),
-    })?;
+    let pool = common.pool()?;
     let answers = AtomicUsize::new(found);
     let done = |standing: &Standing| {
         let answers = answers.fetch_add(1, Ordering::Relaxed) + 1;
@@ -264,32 +205,24 @@ pub fn compare(arguments: &CompareArguments) -> Result<Ending> {
     };
     let going = || !interrupted.load(Ordering::Relaxed);
     let budget = arguments.budget.map(|updates| updates as f64);
-    let (scope, dials) = (arguments.lambda_scope, arguments.rival_scope);
+    let (scope, dials) = (common.lambda_scope, arguments.rival_scope);
     let taking_part: Vec<&dyn Rival> = rivals.iter().map(|rival| rival as &dyn Rival).collect();
     let compared =
         pool.install(|| contest(&missing, &taking_part, scope, dials, budget, &done, &going));
     progress.clear();
     compared?;
-    let all = store.finished()?;
+    let records = store.finished()?;
     if interrupted.load(Ordering::Relaxed) {
-        match &arguments.out {
-            Some(out) => complain(format!(
-                "interrupted; finished runs are kept in {}, and the same command goes on with the rest",
-                shell_quoted(out)
-            )),
-            None => complain("interrupted; nothing is kept, because no --out was given"),
-        }
-        return Ok(Ending::Interrupted);
+        return Ok(common.interrupted("finished runs are"));
     }
-    let page = match &arguments.out {
-        Some(out) => Some(write_contest(&all, &about, out)?),
-        None => None,
-    };
-    if arguments.json {
-        say(json(&all));
-    } else if !arguments.quiet {
+    let out = common.out.as_deref();
+    let page = out.map(|out| records.write_report(out)).transpose()?;
+    if common.json {
+        say(json(&records.contest));
+    } else if !common.quiet {
         say(&about);
-        table::print(&all);
+        say(records.answer());
+        table::print(&records.contest);
         if let Some(page) = page {
             say(format!("written to {}", page.display()));
         }
@@ -298,11 +231,11 @@ pub fn compare(arguments: &CompareArguments) -> Result<Ending> {
 }
 
 impl CompareArguments {
-    /// What tells this comparison from any other: settings and data.
+    /// A text that no other comparison has: settings and data.
     fn fingerprint(&self, tasks: &[Task], about: &str) -> String {
         let mut text = format!(
             "{about} {:?} {:?} {:?}",
-            self.rivals, self.budget, self.table.dtype
+            self.rivals, self.budget, self.search.table.dtype
         );
         for task in tasks {
             text += &fingerprint(task.full.x());

@@ -2,12 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
-use altbi::data::{Reservation, write_whole};
+use altbi::data::Reservation;
+use altbi::report::{ContestRecords, KeptRecords};
 use altbi::tuner::{Contest, Standing};
 use altbi::{Error, Result};
 use parking_lot::Mutex;
 
-use crate::cli::output::json;
+use crate::cli::search::claim;
 
 /// Standings of finished runs, in memory and in the folder.
 pub(super) struct Store {
@@ -23,24 +24,6 @@ pub(super) struct Store {
     writing: Mutex<()>,
 }
 
-/// What `standings.json` holds.
-#[derive(serde::Serialize, serde::Deserialize)]
-pub(super) struct Kept {
-    fingerprint: String,
-    /// What was compared on what.
-    #[serde(default)]
-    pub(super) about: String,
-    pub(super) contest: Contest,
-}
-
-impl Kept {
-    /// Of a folder; `None` if it is not a comparison's.
-    pub(super) fn read(folder: &Path) -> Option<Self> {
-        let text = std::fs::read_to_string(folder.join("standings.json")).ok()?;
-        serde_json::from_str(&text).ok()
-    }
-}
-
 impl Store {
     pub(super) fn open(
         folder: Option<&Path>,
@@ -51,29 +34,11 @@ impl Store {
         let mut standings = Vec::new();
         let mut reservation = None;
         if let Some(folder) = folder {
-            let kept = Kept::read(folder);
-            // (A folder with the lock in it is being made by another comparison, or was.)
-            let begun = folder.join("compare.lock").is_file();
-            if folder.exists() && kept.is_none() && !begun {
-                return Err(Error::NotAnExperiment {
-                    path: folder.into(),
-                    reason: "it has no standings.json that altbi compare wrote",
-                });
-            }
-            let claim = Reservation::of(folder, "compare.lock", &["standings.json"])?;
-            let claim = reservation.insert(claim);
-            if kept.is_some() {
-                claim.keep();
-            }
-            // (Again: whoever had the folder before may have written into it.)
-            if let Some(kept) = Kept::read(folder).or(kept) {
-                if kept.fingerprint != fingerprint {
-                    return Err(Error::OtherComparison {
-                        path: folder.into(),
-                    });
-                }
-                standings = kept.contest.standings;
-            }
+            let same = |kept: &ContestRecords| kept.fingerprint == fingerprint;
+            let foreign = "it has no standings.json that altbi compare wrote";
+            let (claimed, kept) = claim(folder, "compare.lock", foreign, same)?;
+            reservation = Some(claimed);
+            standings = kept.map_or_else(Vec::new, |kept| kept.contest.standings);
         }
         let store = Self {
             reservation: Mutex::new(reservation),
@@ -110,12 +75,16 @@ impl Store {
     }
 
     /// The finished runs, by seed.
-    fn contest(&self) -> Contest {
+    fn records(&self) -> ContestRecords {
         let mut standings = self.standings.lock().clone();
         standings.retain(|standing| self.has(standing.seed));
         // (Stable: the rivals of a run keep their order.)
         standings.sort_by_key(|standing| standing.seed);
-        Contest { standings }
+        ContestRecords {
+            fingerprint: self.fingerprint.clone(),
+            about: self.about.clone(),
+            contest: Contest { standings },
+        }
     }
 
     fn write(&self) -> Result<()> {
@@ -123,18 +92,13 @@ impl Store {
             return Ok(());
         };
         let _one_at_a_time = self.writing.lock();
-        let kept = Kept {
-            fingerprint: self.fingerprint.clone(),
-            about: self.about.clone(),
-            contest: self.contest(),
-        };
-        write_whole(&folder.join("standings.json"), json(&kept).as_bytes())
+        self.records().write(folder)
     }
 
-    pub(super) fn finished(&self) -> Result<Contest> {
+    pub(super) fn finished(&self) -> Result<ContestRecords> {
         match self.failed.lock().take() {
             Some(error) => Err(error),
-            None => Ok(self.contest()),
+            None => Ok(self.records()),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What is compared on: a benchmark with noise, or the user's data.
+//! The tasks of a comparison: a benchmark with noise, or the user's data.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -28,14 +28,14 @@ impl CompareArguments {
     }
 
     pub(super) fn tasks(&self) -> Result<Vec<Task>> {
-        let divergence: Arc<dyn Divergence> = Arc::new(self.divergence);
+        let divergence: Arc<dyn Divergence> = Arc::new(self.search.divergence);
         // (Neighbours are found by what is not held out.)
         let with_graphs = |mut task: Task, labels: Option<&Labels>| {
-            task.terms = self.penalties.terms_for(&task.split, labels)?;
+            task.terms = self.search.penalties.terms_for(&task.split, labels)?;
             Ok(task)
         };
-        let terms = self.penalties.terms()?;
-        let seeds = (0..self.runs as u64).map(|run| self.seed.wrapping_add(run));
+        let terms = self.search.penalties.terms()?;
+        let seeds = (0..self.runs as u64).map(|run| self.search.seed.wrapping_add(run));
         let Some(data) = &self.data else {
             let conflict = |first, reason| {
                 Err(Error::Conflict {
@@ -44,18 +44,18 @@ impl CompareArguments {
                     reason,
                 })
             };
-            if self.table.mask.is_some() {
+            if self.search.table.mask.is_some() {
                 return conflict("--mask", "a mask belongs to data; give DATA too");
             }
-            if self.table.dtype != Precision::F64 {
+            if self.search.table.dtype != Precision::F64 {
                 return conflict("--dtype f32", "benchmarks are made in 64 bits; give DATA");
             }
-            let noise = Noise::of_beta(self.divergence.0);
+            let noise = Noise::of_beta(self.search.divergence.0);
             let tasks = seeds.map(|seed| {
                 let clean = self.benchmark(seed);
                 let rank = self.rank.unwrap_or(clean.w.ncols());
                 let (divergence, terms) = (divergence.clone(), terms.clone());
-                let outer = self.outer();
+                let outer = self.search.outer();
                 Task::of_benchmark(&clean, noise, outer, rank, divergence, terms, seed)
                     .and_then(|task| with_graphs(task, None))
             });
@@ -63,8 +63,8 @@ impl CompareArguments {
         };
         let rank = self.rank.ok_or(Error::RankMissing)?;
         let source = Source::from(data.as_str());
-        let mut data = self.table.read(&source, self.quiet)?;
-        let problem = data.problem(&self.table)?;
+        let mut data = self.search.table.read(&source, self.search.quiet)?;
+        let problem = data.problem(&self.search.table)?;
         let labels = data.labels;
         problem.check_domain(divergence.as_ref())?;
         let truth = self.truth.as_ref().map(|path| read_matrix(Path::new(path)));
@@ -86,7 +86,15 @@ impl CompareArguments {
         let tasks = seeds.map(|seed| {
             let (divergence, terms) = (divergence.clone(), terms.clone());
             let problem = problem.clone();
-            let task = Task::of_data(problem, self.outer(), test, rank, divergence, terms, seed);
+            let task = Task::of_data(
+                problem,
+                self.search.outer(),
+                test,
+                rank,
+                divergence,
+                terms,
+                seed,
+            );
             task.and_then(|mut task| {
                 if let Some(truth) = &truth {
                     task.judge = Judge::Truth(truth.clone());

@@ -41,13 +41,13 @@ pub(in crate::cli) struct FitArguments {
     /// packed (.csv.gz, .mtx.gz), or - for .csv on
     /// standard input; without it, the embedded demo (benchmark A, 1000×50)
     pub(in crate::cli) data: Option<String>,
-    /// Number of components r
+    /// Number of components r (scikit-learn: n_components)
     #[arg(long, help_heading = MODEL)]
     pub(super) rank: Option<usize>,
-    /// AltBi or a baseline
+    /// AltBi or a baseline; mu is plain multiplicative updates (scikit-learn: solver='mu')
     #[arg(long, default_value = "altbi", value_parser = words::<Method>(), help_heading = MODEL)]
     pub(in crate::cli) method: Method,
-    /// kl, frobenius, is, or beta:<number>
+    /// kl, frobenius, is, or beta:<number> (scikit-learn: beta_loss)
     #[arg(long, default_value = "kl", help_heading = MODEL)]
     pub(in crate::cli) divergence: Beta,
     #[command(flatten)]
@@ -62,14 +62,15 @@ pub(in crate::cli) struct FitArguments {
     /// Plain updates of both factors before the first iteration
     #[arg(long, value_name = "N", default_value_t = 0, help_heading = PENALTIES, hide_short_help = true)]
     pub(super) warm_up: usize,
-    /// Where λ starts: auto, a number for all, or a file with one for each weight
+    /// First λ: auto, a number for all, or a file with one for each weight (scikit-learn:
+    /// alpha_W and alpha_H, which stay as they are)
     #[arg(long, default_value = "auto", allow_negative_numbers = true, help_heading = PENALTIES)]
     pub(super) lambda: LambdaArgument,
     /// How λ moves: inv-iter (by dE/dλ / iteration, the paper), constant:<number>, or along
     /// log λ, without units: normalized:<rate>, adam:<rate>
     #[arg(long, default_value = "inv-iter", help_heading = PENALTIES, hide_short_help = true)]
     pub(super) lambda_step: LambdaStep,
-    /// What λ is measured in; relative: in multiples of the weight at which the penalty
+    /// Units of λ; relative: in multiples of the weight at which the penalty
     /// pulls as hard as the fit
     #[arg(long, value_name = "UNITS", default_value = "absolute", value_parser = words::<Units>(), help_heading = PENALTIES, hide_short_help = true)]
     pub(super) lambda_units: Units,
@@ -106,10 +107,11 @@ pub(in crate::cli) struct FitArguments {
     /// square; W and H get the units of X back, λ and errors are those of the scaled X
     #[arg(long, default_value = "none", value_parser = words::<Scale>(), help_heading = DATA, hide_short_help = true)]
     pub(super) scale: Scale,
-    /// Outer iterations at most
+    /// Outer iterations at most (scikit-learn: max_iter)
     #[arg(long, value_name = "N", default_value_t = 1000, help_heading = STOPPING)]
     pub(super) max_iter: usize,
-    /// Stop when the divergence changes by less than this, relative to the start
+    /// Stop when the divergence changes by less than this, relative to the start (scikit-learn:
+    /// tol)
     #[arg(long, default_value_t = 1e-6, allow_negative_numbers = true, help_heading = STOPPING)]
     pub(super) tol: f64,
     /// A named set of settings, under the flags that are typed; paper: the defaults;
@@ -121,20 +123,22 @@ pub(in crate::cli) struct FitArguments {
     #[arg(long, value_name = "N", help_heading = PENALTIES, hide_short_help = true)]
     pub(in crate::cli) refit: Option<usize>,
     /// How W and H are found at the start; random: uniform, W scaled to the mean of X;
-    /// uniform: the paper's, not scaled; nndsvd, nndsvda: from singular vectors
+    /// uniform: the paper's, not scaled; nndsvd, nndsvda: from singular vectors (scikit-learn: init)
     #[arg(long, default_value = "random", value_parser = words::<Initial>(), help_heading = MODEL)]
     pub(super) init: Initial,
-    /// Seed of the random start
+    /// Seed of the random start (scikit-learn: random_state)
     #[arg(long, default_value_t = 0, help_heading = MODEL)]
     pub(super) seed: u64,
     /// Make so many starts, with the seeds SEED, SEED + 1, …, on all cores, and keep the best: by
     /// the outer error where something is held out, otherwise by the divergence
     #[arg(long, value_name = "N", default_value_t = 1, help_heading = MODEL, hide_short_help = true)]
     pub(super) restarts: usize,
-    /// W at the start, n×r, a file like DATA; random without it
+    /// W at the start, n×r, a file like DATA; random without it (scikit-learn: W, with
+    /// init='custom')
     #[arg(long, value_name = "FILE", help_heading = MODEL, hide_short_help = true)]
     pub(super) init_w: Option<String>,
-    /// H at the start, r×m, a file like DATA; random without it
+    /// H at the start, r×m, a file like DATA; random without it (scikit-learn: H, with
+    /// init='custom')
     #[arg(long, value_name = "FILE", help_heading = MODEL, hide_short_help = true)]
     pub(super) init_h: Option<String>,
     /// Go on with a finished run: its factors and λ are the start, its settings those of its
@@ -298,7 +302,7 @@ impl FitArguments {
             ("select", self.selection().to_string()),
         ];
         let data = source.map(|source| ("data", source.to_string()));
-        // What came through a pipe lies beside the configuration.
+        // Data from a pipe lies beside the configuration.
         let piped = self.table.mask.as_deref() == Some("-");
         let mask = piped.then(|| ("mask", "mask.csv".to_owned()));
         let all = files.chain(mask).chain(found).chain(data);

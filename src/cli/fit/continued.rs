@@ -66,7 +66,7 @@ pub(super) fn check(arguments: &FitArguments) -> Result<()> {
     }
 }
 
-/// What the old run left, and a line about it.
+/// The state that the old run left, and a line about it.
 pub(super) struct Before {
     pub ended: Ended,
     pub told: Continued,

@@ -1,4 +1,4 @@
-//! What `--restarts` keeps of its starts, so that none is done twice.
+//! The starts of `--restarts` that are kept, so that none is done twice.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -85,7 +85,7 @@ impl Starts {
     }
 }
 
-/// What was seen of a start.
+/// The last state that was seen of a start.
 #[derive(Default)]
 struct Story {
     state: Option<State>,

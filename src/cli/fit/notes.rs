@@ -14,7 +14,7 @@ const MUCH_WORSE: f64 = 1.1;
 const MOST: f64 = 0.8;
 
 impl Run<'_> {
-    /// What a user should know about a run that went well.
+    /// Prints the notes about a run that went well.
     pub(super) fn warn(&self, outcome: &Outcome) {
         let given = self.arguments.init_w.is_some() && self.arguments.init_h.is_some();
         if self.solver.initial == Initial::Nndsvd && self.solver.rank > 1 && !given {

@@ -2,25 +2,23 @@
 
 mod store;
 
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use altbi::criterion::{OuterError, Unseen};
+use altbi::criterion::OuterError;
 use altbi::data::{Source, text_fingerprint};
-use altbi::divergence::Outer;
 use altbi::ranks::{Measure, RankError, RankOutcome, RankSearch, RankSummary};
-use altbi::report::{Labels, RankRecords, RankSettings, shell_quoted};
-use altbi::{Beta, Divergence, Error, Problem, Result, Scope};
+use altbi::report::{KeptRecords, Labels, RankRecords, RankSettings};
+use altbi::{Divergence, Error, Problem, Result};
 use clap::Args;
 use serde::Serialize;
 
 use self::store::Store;
 use super::Ending;
 use super::checkpoints::interruption;
-use super::data::DataArguments;
-use super::output::{check_inputs_safe, complain, json, output_path, say};
-use super::penalties::{Penalize, PenaltyArguments};
+use super::output::{json, say};
+use super::penalties::Penalize;
 use super::progress::Progress;
+use super::search::SearchArguments;
 
 /// Arguments of `ranks`.
 #[derive(Debug, Args)]
@@ -45,42 +43,11 @@ pub struct RanksArguments {
     /// Splits of the data, each with a seed of its own
     #[arg(long, value_name = "N", default_value_t = 5)]
     splits: usize,
-    /// kl, frobenius, is, or beta:<number>
-    #[arg(long, default_value = "kl")]
-    divergence: Beta,
-    /// What the updates do not see: held-out:<fraction> of the entries, thinned:<share> of the
-    /// counts, or auto: thinned:0.1 for counts under kl, held-out:0.1 otherwise
-    #[arg(long, default_value = "auto")]
-    criterion: Unseen,
-    /// How the outer error is measured [default: as --divergence; smoothed-kl:0.5 for thinned
-    /// counts under kl]
-    #[arg(long, value_name = "DIVERGENCE")]
-    outer_divergence: Option<Outer>,
     /// Run the preset practical too, with the penalties below
     #[arg(long)]
     tuned: bool,
     #[command(flatten)]
-    penalties: PenaltyArguments,
-    /// What each λ of --tuned belongs to
-    #[arg(long, value_name = "SCOPE", default_value = "hierarchical:1")]
-    lambda_scope: Scope,
-    /// The first seed, of splits and starts
-    #[arg(long, default_value_t = 0)]
-    seed: u64,
-    /// Solves at a time; 0 is one for each core
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    threads: usize,
-    #[command(flatten)]
-    table: DataArguments,
-    /// Keep the report and what it is made of in this folder
-    #[arg(long, value_name = "DIR", value_parser = output_path)]
-    out: Option<PathBuf>,
-    /// Print nothing but errors
-    #[arg(long)]
-    quiet: bool,
-    /// Print everything as JSON, and nothing else
-    #[arg(long)]
-    json: bool,
+    search: SearchArguments,
 }
 
 /// The last rank, unless another is asked for.
@@ -100,26 +67,21 @@ struct Printed<'a> {
 /// Runs `ranks`.
 pub fn ranks(arguments: &RanksArguments) -> Result<Ending> {
     arguments.check()?;
-    let progress = Progress::new(arguments.quiet || arguments.json);
+    let common = &arguments.search;
+    let quiet = common.quiet || common.json;
+    let progress = Progress::new(quiet);
     let interrupted = interruption();
     progress.begin("reading the data");
     let source = Source::from(arguments.data.as_str());
-    let quiet = arguments.quiet || arguments.json;
-    let mut data = arguments.table.read(&source, quiet)?;
+    let mut data = common.table.read(&source, quiet)?;
     let of_data = data.fingerprint();
-    let problem = data.problem(&arguments.table)?;
+    let problem = data.problem(&common.table)?;
     let search = arguments.search(&problem, &data.labels);
     search.check(&problem)?;
-    let pool = rayon::ThreadPoolBuilder::new()
-        .num_threads(arguments.threads)
-        .build();
-    let pool = pool.map_err(|error| Error::Threads {
-        threads: arguments.threads,
-        reason: error.to_string(),
-    })?;
+    let pool = common.pool()?;
     let outer = search.decided(&problem);
     let records = arguments.records(&problem, outer, &of_data)?;
-    let store = Store::open(arguments.out.as_deref(), records)?;
+    let store = Store::open(common.out.as_deref(), records)?;
     let (pairs, known) = (search.pairs(), store.known());
     let found = pairs
         .iter()
@@ -139,20 +101,13 @@ pub fn ranks(arguments: &RanksArguments) -> Result<Ending> {
     let searched = searched?;
     store.failure()?;
     if searched.errors.len() < pairs.len() {
-        match &arguments.out {
-            Some(out) => complain(format!(
-                "interrupted; what is done is kept in {}, and the same command goes on with the rest",
-                shell_quoted(out)
-            )),
-            None => complain("interrupted; nothing is kept, because no --out was given"),
-        }
-        return Ok(Ending::Interrupted);
+        return Ok(common.interrupted("what is done is"));
     }
     let records = store.finished()?;
-    let out = arguments.out.as_deref();
+    let out = common.out.as_deref();
     let page = out.map(|out| records.write_report(out)).transpose()?;
     let outcome = records.outcome();
-    if arguments.json {
+    if common.json {
         say(json(&Printed {
             about: &records.about,
             settings: &records.settings,
@@ -162,8 +117,9 @@ pub fn ranks(arguments: &RanksArguments) -> Result<Ending> {
             tuned: outcome.summaries(Measure::Tuned),
             errors: &outcome.errors,
         }));
-    } else if !arguments.quiet {
+    } else if !common.quiet {
         say(&records.about);
+        say(records.answer());
         print(&outcome);
         if found > 0 {
             say(format!("{found} of {} pairs were done before", pairs.len()));
@@ -178,7 +134,7 @@ pub fn ranks(arguments: &RanksArguments) -> Result<Ending> {
 impl RanksArguments {
     /// Refuses what needs no look at the data.
     fn check(&self) -> Result<()> {
-        let penalties = &self.penalties;
+        let penalties = &self.search.penalties;
         let of_penalties = penalties.penalty != "l1"
             || penalties.penalize != Penalize::W
             || penalties.penalty_h.is_some()
@@ -191,20 +147,7 @@ impl RanksArguments {
                 reason: "only --tuned has penalties; say it too",
             });
         }
-        if self.threads > 1024 {
-            return Err(Error::Setting {
-                setting: "the number of threads",
-                value: self.threads as f64,
-                range: "at most 1024",
-            });
-        }
-        let Some(out) = &self.out else {
-            return Ok(());
-        };
-        let data = self.table.inputs(Some(&self.data));
-        let graphs = penalties.graphs.files();
-        let graphs = graphs.map(|(_, file)| PathBuf::from(file));
-        check_inputs_safe(out, data.into_iter().chain(graphs))
+        self.search.check(Some(&self.data), [])
     }
 
     fn last(&self, problem: &Problem) -> usize {
@@ -213,37 +156,34 @@ impl RanksArguments {
     }
 
     fn search<'a>(&'a self, problem: &Problem, labels: &'a Labels) -> RankSearch<'a> {
-        let outer = OuterError {
-            unseen: self.criterion,
-            divergence: self.outer_divergence,
-        };
-        let search = RankSearch::new(self.from..=self.last(problem), self.divergence)
+        let search = RankSearch::new(self.from..=self.last(problem), self.search.divergence)
             .with_splits(self.splits)
-            .with_seed(self.seed)
-            .with_outer_error(outer);
+            .with_seed(self.search.seed)
+            .with_outer_error(self.search.outer());
         if !self.tuned {
             return search;
         }
-        let penalties = |split: &Problem| self.penalties.terms_for(split, Some(labels));
-        search.with_penalties(penalties, self.lambda_scope)
+        let penalties = |split: &Problem| self.search.penalties.terms_for(split, Some(labels));
+        search.with_penalties(penalties, self.search.lambda_scope)
     }
 
     /// Records without any pair.
     fn records(&self, problem: &Problem, outer: OuterError, of_data: &str) -> Result<RankRecords> {
+        let common = &self.search;
         let tuned = self.tuned.then(|| {
-            let penalties = self.penalties.describe();
-            format!("{penalties}, λ: {}", self.lambda_scope)
+            let penalties = common.penalties.describe();
+            format!("{penalties}, λ: {}", common.lambda_scope)
         });
         let mut text = format!(
             "{of_data} {} {} {} {outer} {} {tuned:?}",
-            self.table.dtype,
-            self.table.zeros,
-            self.divergence.name(),
-            self.seed
+            common.table.dtype,
+            common.table.zeros,
+            common.divergence.name(),
+            common.seed
         );
         if self.tuned {
-            text += &format!("{:?}", self.penalties);
-            for (_, file) in self.penalties.graphs.files() {
+            text += &format!("{:?}", common.penalties);
+            for (_, file) in common.penalties.graphs.files() {
                 let edges = std::fs::read(file).map_err(|source| Error::Read {
                     path: file.into(),
                     source,
@@ -255,8 +195,8 @@ impl RanksArguments {
             from: self.from,
             to: self.last(problem),
             splits: self.splits,
-            seed: self.seed,
-            divergence: self.divergence.name(),
+            seed: common.seed,
+            divergence: common.divergence.name(),
             outer: outer.to_string(),
             penalties: tuned,
         };

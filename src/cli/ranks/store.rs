@@ -4,12 +4,11 @@ use std::path::{Path, PathBuf};
 
 use altbi::data::Reservation;
 use altbi::ranks::{Measure, RankError, RankOutcome};
-use altbi::report::RankRecords;
+use altbi::report::{KeptRecords, RankRecords};
 use altbi::{Error, Result};
 use parking_lot::Mutex;
 
-/// The file by which a folder is locked.
-const LOCK: &str = "ranks.lock";
+use crate::cli::search::claim;
 
 /// Records in memory and in the folder.
 pub(super) struct Store {
@@ -29,26 +28,11 @@ impl Store {
     pub(super) fn open(folder: Option<&Path>, mut records: RankRecords) -> Result<Self> {
         let mut reservation = None;
         if let Some(folder) = folder {
-            let kept = RankRecords::read(folder).ok();
-            // (A folder with the lock in it is being made by another search, or was.)
-            if folder.exists() && kept.is_none() && !folder.join(LOCK).is_file() {
-                return Err(Error::NotAnExperiment {
-                    path: folder.into(),
-                    reason: "it has no ranks.json that altbi ranks wrote",
-                });
-            }
-            let claim = Reservation::of(folder, LOCK, &["ranks.json"])?;
-            let claim = reservation.insert(claim);
-            if kept.is_some() {
-                claim.keep();
-            }
-            // (Again: whoever had the folder before may have written into it.)
-            if let Some(kept) = RankRecords::read(folder).ok().or(kept) {
-                if kept.fingerprint != records.fingerprint {
-                    return Err(Error::OtherComparison {
-                        path: folder.into(),
-                    });
-                }
+            let same = |kept: &RankRecords| kept.fingerprint == records.fingerprint;
+            let foreign = "it has no ranks.json that altbi ranks wrote";
+            let (claimed, kept) = claim(folder, "ranks.lock", foreign, same)?;
+            reservation = Some(claimed);
+            if let Some(kept) = kept {
                 records.done = kept.done;
             }
             // From now on the folder is a search's, whatever happens next.
@@ -100,7 +84,7 @@ impl Store {
         Ok(state.records.clone())
     }
 
-    /// What went wrong while pairs were written.
+    /// The error that occurred while pairs were written, if one did.
     pub(super) fn failure(&self) -> Result<()> {
         self.state.lock().failed.take().map_or(Ok(()), Err)
     }

@@ -1,9 +1,9 @@
-//! What the paper says about a benchmark, and what these fits say.
+//! The paper's claims about a benchmark, beside the results of these fits.
 
 use crate::error::Result;
 use crate::experiment::{Contender, DatasetResults, Measure, Moment};
 
-/// What the paper says about something, if it does, and what was found.
+/// A claim of the paper, where it has one, and the result here.
 pub(super) struct Claim {
     pub(super) paper: Option<&'static str>,
     pub(super) found: String,
@@ -16,7 +16,7 @@ const TABLE_1: [(&str, f64, f64); 3] = [
     ("altbi", 21.3388, 23.3308),
 ];
 
-/// What the paper reports for a contender on benchmark A: [SIR of W, SIR of H].
+/// The paper's numbers for a contender on benchmark A: [SIR of W, SIR of H].
 pub(super) fn table_1(contender: &str) -> Option<[f64; 2]> {
     let row = TABLE_1.iter().find(|(name, ..)| *name == contender);
     row.map(|(_, w, h)| [*w, *h])

@@ -60,7 +60,7 @@ pub(super) fn figures(results: &DatasetResults, protocol: &Protocol) -> Result<V
     Ok(all)
 }
 
-/// Where the paper shows the same.
+/// The numbers of the paper's figures that show the same.
 #[derive(Default)]
 struct PaperFigures {
     error: &'static str,
@@ -127,7 +127,7 @@ fn plotted(name: &str, title: String, caption: String, chart: &Chart) -> Plotted
             title,
             caption,
             svg: chart.svg(),
-            wide: false,
+            tiles: Vec::new(),
         },
         csv: chart.csv(),
     }
@@ -323,7 +323,7 @@ fn response(results: &DatasetResults, measure: Measure, paper: &str) -> Plotted 
         chart = chart.with(Series::boxes("", points));
     }
     let ticks = shown.into_iter().map(|(label, ..)| label).collect();
-    let chart = chart.sized(620, 320).with_ticks(ticks);
+    let chart = chart.with_ticks(ticks);
     let (name, title) = match measure {
         Measure::RelativeError => ("response_error", "Response of the error to λ"),
         _ => ("response_sir_w", "Response of the SIR of W to λ"),

@@ -27,7 +27,7 @@ struct Plotted {
     csv: String,
 }
 
-/// What is shown of one dataset.
+/// The part of the page about one dataset.
 struct Chapter<'a> {
     results: &'a DatasetResults,
     comparisons: Vec<Comparison>,

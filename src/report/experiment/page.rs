@@ -145,7 +145,7 @@ fn measures(results: &DatasetResults, moment: Moment, protocol: &Protocol) -> St
     let shown: Vec<&Measure> = Measure::ALL.iter().filter(known).collect();
     let when = moment.describe(protocol);
     let mut table = format!(
-        "<div class=\"wide\"><table class=\"numbers\"><caption>Mean ± standard deviation over starts, {when}</caption><tr><th></th>"
+        "<p class=\"caption\">Mean ± standard deviation over starts, {when}</p><div class=\"wide\"><table class=\"numbers\"><tr><th></th>"
     );
     for measure in &shown {
         let _ = write!(table, "<th>{measure}</th>");
@@ -215,8 +215,8 @@ fn differences(chapter: &Chapter<'_>, protocol: &Protocol, tests: usize) -> Stri
         })
         .collect();
     let mut table = String::from(
-        "<div class=\"wide\"><table class=\"numbers\"><caption>AltBi minus each other method, from \
-         the same starts: mean ± standard error, median (p)</caption><tr><th></th>",
+        "<p class=\"caption\">AltBi minus each other method, from \
+         the same starts: mean ± standard error, median (p)</p><div class=\"wide\"><table class=\"numbers\"><tr><th></th>",
     );
     for measure in &measures {
         let name = match measure {

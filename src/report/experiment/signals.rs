@@ -64,7 +64,7 @@ pub(super) fn signals(results: &DatasetResults) -> Result<Vec<Plotted>> {
                 title: format!("Columns of W {title}"),
                 caption: caption(name) + &paper(name, true),
                 svg: strips(&factors.w.t().to_owned(), "row of X").svg(),
-                wide: false,
+                tiles: Vec::new(),
             },
             csv: columns_csv(&factors.w),
         });
@@ -78,7 +78,7 @@ pub(super) fn signals(results: &DatasetResults) -> Result<Vec<Plotted>> {
                     title: format!("Abundance maps {title}"),
                     caption: caption(name) + &paper(name, false),
                     svg: maps.svg(),
-                    wide: true,
+                    tiles: maps.tiles(),
                 },
                 csv: maps.csv(),
             });

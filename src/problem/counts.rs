@@ -1,0 +1,96 @@
+//! Whole numbers that are no counts.
+
+use super::Problem;
+use super::checks::needed;
+
+/// Degrees of freedom from which on the dispersion of X is looked at: its standard error is then
+/// below 0.15.
+const ENOUGH: f64 = 100.0;
+/// Poisson counts around any model have a dispersion of 1 or more. Ratings from 1 to 5 have 0.3.
+const DISPERSION: f64 = 0.5;
+/// The largest numbers of 8 and 16 bits.
+const FULL: [f64; 2] = [255.0, 65535.0];
+/// So many entries at the largest number of 8 or 16 bits are no chance.
+const SOME: usize = 5;
+/// A largest entry that occurs at least so often, and more often than the two numbers below it
+/// together, is where a scale ends.
+const MANY: usize = 20;
+
+impl Problem {
+    /// Whether whole numbers are a scale that ends (pixels, grades) rather than counts: they vary
+    /// less than counts can, or pile up at their largest value. Pixels that do not reach the end
+    /// of their scale look like counts.
+    pub(super) fn has_a_scale(&self) -> bool {
+        self.ends_abruptly() || self.varies_too_little()
+    }
+
+    fn ends_abruptly(&self) -> bool {
+        let needed = needed(self.mask(), None);
+        let entries = || {
+            let all = self.x().entries();
+            all.filter_map(|(i, j, x)| needed((i, j)).then_some(x))
+        };
+        let mut largest = entries().fold(0.0, f64::max);
+        let processes = self.processes();
+        processes.largest(std::slice::from_mut(&mut largest));
+        // Entries with the largest value, and with the two below it.
+        let mut counts = [0.0; 3];
+        for x in entries().filter(|x| *x >= largest - 2.0) {
+            counts[(largest - x) as usize] += 1.0;
+        }
+        processes.sum(&mut counts);
+        let [at_end, next, last] = counts;
+        let full = FULL.contains(&largest) && at_end >= SOME as f64;
+        // (Below 3 there is no scale to speak of.)
+        full || largest >= 3.0 && at_end >= MANY as f64 && at_end > next + last
+    }
+
+    /// The dispersion Σ (x − e)² / e per degree of freedom, where e has the row and column sums
+    /// of X; Σ x² / e − Σ x is the same, and passes over zeros.
+    fn varies_too_little(&self) -> bool {
+        let [n, m] = self.shape();
+        let freedom = (self.share().all() as f64 - 1.0) * (m as f64 - 1.0);
+        if self.mask().is_some() || freedom < ENOUGH {
+            return false;
+        }
+        let (mut rows, mut columns) = (vec![0.0; n], vec![0.0; m]);
+        for (row, column, x) in self.x().entries() {
+            rows[row] += x;
+            columns[column] += x;
+        }
+        self.processes().sum(&mut columns);
+        let sum: f64 = columns.iter().sum();
+        let squares = self.x().entries().filter(|(.., x)| *x > 0.0);
+        let squares = squares.map(|(row, column, x)| x * x * sum / (rows[row] * columns[column]));
+        let squares = self.processes().total(squares.sum());
+        (squares - sum) / freedom < DISPERSION
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::data::poisson;
+    use crate::numerics::Precision;
+    use crate::problem::Problem;
+    use ndarray::Array2;
+
+    fn has_counts(x: &Array2<f64>) -> bool {
+        Problem::new(x, Precision::F64).unwrap().has_counts()
+    }
+
+    #[test]
+    fn counts_are_told_from_grades_and_pixels() {
+        for mean in [0.1, 3.0, 300.0] {
+            for seed in 0..10 {
+                let counts = poisson(60, 20, 3, mean, seed).x;
+                assert!(has_counts(&counts), "mean {mean}, seed {seed}");
+            }
+        }
+        let grades = Array2::from_shape_fn((40, 12), |(i, j)| (1 + (i * 7 + j * 3) % 5) as f64);
+        assert!(!has_counts(&grades));
+        let pixel = |(i, j): (usize, usize)| (10.0 * ((i * j) % 40) as f64).min(255.0);
+        assert!(!has_counts(&Array2::from_shape_fn((40, 12), pixel)));
+        let digit = |(i, j): (usize, usize)| (((i * j) % 40) as f64).min(16.0);
+        assert!(!has_counts(&Array2::from_shape_fn((40, 12), digit)));
+    }
+}

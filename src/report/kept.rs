@@ -1,0 +1,84 @@
+//! Folders that hold records in one file of JSON, and a page about them.
+
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::Figure;
+use super::page::{figure_element, head};
+use crate::data::write_whole;
+use crate::error::{Error, Result};
+use crate::plot::escape;
+
+/// Records that a command keeps in a folder of their own, in [`FILE`](Self::FILE).
+pub trait KeptRecords: Serialize + DeserializeOwned {
+    /// The file of JSON that makes a folder one of theirs.
+    const FILE: &'static str;
+
+    /// Whether a folder holds such records.
+    fn are_in(folder: &Path) -> bool {
+        folder.join(Self::FILE).is_file()
+    }
+
+    /// Reads them from a folder.
+    ///
+    /// # Errors
+    /// [`Error::Read`] and [`Error::ConfigFile`], and the readers' errors for other files that
+    /// belong to the records.
+    fn read(folder: &Path) -> Result<Self> {
+        let path = folder.join(Self::FILE);
+        let text = std::fs::read_to_string(&path).map_err(|source| Error::Read {
+            path: path.clone(),
+            source,
+        })?;
+        serde_json::from_str(&text).map_err(|error| Error::ConfigFile {
+            path,
+            reason: error.to_string(),
+        })
+    }
+
+    /// Writes [`FILE`](Self::FILE).
+    ///
+    /// # Errors
+    /// [`Error::Write`].
+    fn write(&self, folder: &Path) -> Result<()> {
+        let json = serde_json::to_string_pretty(self).expect("plain data");
+        write_whole(&folder.join(Self::FILE), json.as_bytes())
+    }
+
+    /// Writes `report.html`, `figures/*.svg` and a table of the numbers; returns the page.
+    ///
+    /// # Errors
+    /// [`Error::Write`].
+    fn write_report(&self, folder: &Path) -> Result<PathBuf>;
+}
+
+/// Writes `figures/*.svg` and `report.html`, where the answer comes first; returns the page.
+/// `table` is HTML, all else text.
+pub(super) fn write_page(
+    folder: &Path,
+    heading: &str,
+    [answer, about]: [&str; 2],
+    table: &str,
+    figures: &[Figure],
+) -> Result<PathBuf> {
+    let mut page = head(&format!("altbi: {heading}"));
+    let _ = writeln!(
+        page,
+        "<header><h1>{}</h1></header>\n<section><p class=\"answer\">{}</p>\n<p class=\"small\">{}</p>\n{table}</section>\n<main>",
+        escape(heading),
+        escape(answer),
+        escape(about)
+    );
+    for figure in figures {
+        let file = format!("figures/{}.svg", figure.name);
+        write_whole(&folder.join(file), figure.svg.as_bytes())?;
+        page.push_str(&figure_element(figure));
+    }
+    page.push_str("</main>\n</body></html>\n");
+    let path = folder.join("report.html");
+    write_whole(&path, page.as_bytes())?;
+    Ok(path)
+}
