@@ -21,8 +21,6 @@ fn mpirun(processes: usize, arguments: &[&str]) -> Command {
         .env("OMPI_MCA_hwloc_base_binding_policy", "none")
         // Shared memory between processes that may not look into each other.
         .env("OMPI_MCA_btl_vader_single_copy_mechanism", "none")
-        // Time to write a checkpoint after Ctrl-C.
-        .env("OMPI_MCA_odls_base_sigkill_timeout", "20")
         .args(["-n", &processes.to_string(), env!("CARGO_BIN_EXE_altbi")])
         .args(arguments);
     command
@@ -222,6 +220,8 @@ fn long_run(folder: &TempDir, processes: usize, out: &Path) -> Child {
         text(out),
     ];
     let mut command = mpirun(processes, &arguments);
+    // Time to write a checkpoint after Ctrl-C.
+    command.env("OMPI_MCA_odls_base_sigkill_timeout", "10");
     let child = command
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -267,6 +267,7 @@ fn an_interrupted_job_goes_on_with_another_number_of_processes() {
     assert!(told(&output).contains("go on with"), "{}", told(&output));
     // It would go on for long; the next interruption shows that it does.
     let mut resumed = mpirun(2, &["resume", text(&out)]);
+    resumed.env("OMPI_MCA_odls_base_sigkill_timeout", "10");
     let child = resumed
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())

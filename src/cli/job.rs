@@ -45,11 +45,32 @@ pub fn run(command: impl FnOnce() -> Result<Ending>) -> ExitCode {
     };
     JOB.get_or_init(|| (job.processes().clone(), job.cores()));
     let result = command();
-    let code = exit_code(&result);
-    if result.is_err() && !job.processes().has_failed_together() {
-        job.abandon(2);
+    let processes = job.processes();
+    if processes.is_alone() {
+        return exit_code(&result);
     }
-    code
+    match result {
+        // All know of it; process 0 tells what the one says that it happened to.
+        Err(error) if processes.has_failed_together() => {
+            let said = match error {
+                Error::OtherProcess { .. } => String::new(),
+                error => error.to_string(),
+            };
+            let said = said.bytes().map(f64::from).collect();
+            if let Some(said) = processes.gather(said) {
+                let said: Vec<u8> = said.into_iter().map(|byte| byte as u8).collect();
+                output::complain(format!("error: {}", String::from_utf8_lossy(&said)));
+            }
+            ExitCode::from(2)
+        }
+        // The others may wait for this one.
+        Err(error) => {
+            let code = exit_code(&Err(error));
+            job.abandon(2);
+            code
+        }
+        ending => exit_code(&ending),
+    }
 }
 
 fn exit_code(result: &Result<Ending>) -> ExitCode {
@@ -57,8 +78,6 @@ fn exit_code(result: &Result<Ending>) -> ExitCode {
         Ok(Ending::Done) => ExitCode::SUCCESS,
         Ok(Ending::CheckFailed) => ExitCode::from(1),
         Ok(Ending::Interrupted) => ExitCode::from(130),
-        // The other process says why.
-        Err(Error::OtherProcess { .. }) => ExitCode::from(2),
         Err(error) => {
             output::complain(format!("error: {error}"));
             ExitCode::from(2)

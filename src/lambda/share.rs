@@ -48,7 +48,8 @@ impl LambdaShare {
     fn pieces(&self, layout: &Layout, column: &Array2<f64>) -> Vec<Array2<f64>> {
         let ranges = layout.ranges();
         let end = ranges.last().map_or(0, |range| range.end);
-        let ranges = ranges.into_iter().chain([end..column.nrows()]);
+        let rest = end..column.nrows();
+        let ranges = ranges.into_iter().chain(std::iter::once(rest));
         let piece = |range| column.slice_axis(Axis(0), Slice::from(range)).to_owned();
         ranges.map(piece).collect()
     }
