@@ -6,7 +6,8 @@ use super::checks::needed;
 /// Degrees of freedom from which on the dispersion of X is looked at: its standard error is then
 /// below 0.15.
 const ENOUGH: f64 = 100.0;
-/// Poisson counts around any model have a dispersion of 1 or more. Ratings from 1 to 5 have 0.3.
+/// Poisson counts around any model have a dispersion of 1 or more. Ratings around 3.5, from
+/// 1 to 5, have 0.3.
 const DISPERSION: f64 = 0.5;
 /// The largest numbers of 8 and 16 bits.
 const FULL: [f64; 2] = [255.0, 65535.0];
@@ -49,8 +50,7 @@ impl Problem {
     /// of X; Σ x² / e − Σ x is the same, and passes over zeros.
     fn varies_too_little(&self) -> bool {
         let [n, m] = self.shape();
-        let freedom = (self.share().all() as f64 - 1.0) * (m as f64 - 1.0);
-        if self.mask().is_some() || freedom < ENOUGH {
+        if self.mask().is_some() {
             return false;
         }
         let (mut rows, mut columns) = (vec![0.0; n], vec![0.0; m]);
@@ -59,6 +59,13 @@ impl Problem {
             columns[column] += x;
         }
         self.processes().sum(&mut columns);
+        // (An empty row or column has no freedom: what is expected there is 0.)
+        let filled = |sums: &[f64]| sums.iter().filter(|sum| **sum > 0.0).count() as f64;
+        let filled_rows = self.processes().total(filled(&rows));
+        let freedom = (filled_rows - 1.0) * (filled(&columns) - 1.0);
+        if freedom < ENOUGH {
+            return false;
+        }
         let sum: f64 = columns.iter().sum();
         let squares = self.x().entries().filter(|(.., x)| *x > 0.0);
         let squares = squares.map(|(row, column, x)| x * x * sum / (rows[row] * columns[column]));
@@ -72,7 +79,7 @@ mod tests {
     use crate::data::poisson;
     use crate::numerics::Precision;
     use crate::problem::Problem;
-    use ndarray::Array2;
+    use ndarray::{Array2, Axis, concatenate};
 
     fn has_counts(x: &Array2<f64>) -> bool {
         Problem::new(x, Precision::F64).unwrap().has_counts()
@@ -80,13 +87,17 @@ mod tests {
 
     #[test]
     fn counts_are_told_from_grades_and_pixels() {
-        for mean in [0.1, 3.0, 300.0] {
+        for scale in [0.3, 3.0, 300.0] {
             for seed in 0..10 {
-                let counts = poisson(60, 20, 3, mean, seed).x;
-                assert!(has_counts(&counts), "mean {mean}, seed {seed}");
+                let counts = poisson(60, 20, 3, scale, seed).x;
+                assert!(has_counts(&counts), "scale {scale}, seed {seed}");
+                // Empty rows change nothing.
+                let empty = Array2::zeros((600, 20));
+                let mostly_empty = concatenate![Axis(0), counts, empty];
+                assert!(has_counts(&mostly_empty), "scale {scale}, seed {seed}");
             }
         }
-        let grades = Array2::from_shape_fn((40, 12), |(i, j)| (1 + (i * 7 + j * 3) % 5) as f64);
+        let grades = Array2::from_shape_fn((40, 12), |(i, j)| (2 + (i * 7 + j * 3) % 4) as f64);
         assert!(!has_counts(&grades));
         let pixel = |(i, j): (usize, usize)| (10.0 * ((i * j) % 40) as f64).min(255.0);
         assert!(!has_counts(&Array2::from_shape_fn((40, 12), pixel)));
