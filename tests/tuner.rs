@@ -47,6 +47,7 @@ fn every_rival_runs_within_its_budget_and_repeats() {
     let all = run(&tasks, &RIVALS, Scope::Shared, None);
     assert_eq!(all.standings.len(), 2 * RIVALS.len());
     assert_eq!(all.rivals(), RIVALS.map(|rival| rival.name()));
+    let mut beaten = false;
     for task in &tasks {
         let of = |rival: BuiltIn| {
             let name = rival.name();
@@ -79,16 +80,16 @@ fn every_rival_runs_within_its_budget_and_repeats() {
         }
         assert_eq!(of(BuiltIn::Plain).lambda, (0.0, 0.0));
         assert_eq!(of(BuiltIn::Fixed).lambda, (0.5, 0.5));
-        // Searches find something that beats no penalty on these data.
-        for rival in [
-            BuiltIn::Practical,
-            BuiltIn::Tpe,
-            BuiltIn::Random,
-            BuiltIn::Grid,
-        ] {
-            assert!(of(rival).held_out < of(BuiltIn::Plain).held_out, "{rival}");
+        // Searches find something that beats no penalty on these data; practical takes what it
+        // found only where it beats plain by a standard error.
+        let plain = of(BuiltIn::Plain).held_out;
+        for rival in [BuiltIn::Tpe, BuiltIn::Random, BuiltIn::Grid] {
+            assert!(of(rival).held_out < plain, "{rival}");
         }
+        assert!(of(BuiltIn::Practical).held_out <= plain * (1.0 + 1e-12));
+        beaten |= of(BuiltIn::Practical).held_out < plain;
     }
+    assert!(beaten, "practical takes a penalty on one task at least");
     let again = run(&tasks[..1], &RIVALS, Scope::Shared, None);
     for (a, b) in again.standings.iter().zip(&all.standings) {
         let same = |standing: &Standing| {
