@@ -241,10 +241,11 @@ impl Processes {
             return result;
         }
         let (size, rank) = (self.size() as f64, self.rank());
-        let failed = if result.is_err() {
-            size - rank as f64
-        } else {
-            0.0
+        let failed = match &result {
+            Ok(_) => 0.0,
+            // What was agreed on before stays as it is.
+            Err(Error::OtherProcess { process }) => (size - *process as f64) / (2.0 * size),
+            Err(_) => size - rank as f64,
         };
         let mut first = [failed];
         self.largest(&mut first);
@@ -252,7 +253,11 @@ impl Processes {
             return result;
         }
         self.traffic.failed.store(true, Ordering::Relaxed);
-        let process = (size - first[0]) as usize;
+        let process = match first[0] {
+            share if share < 1.0 => size - share * 2.0 * size,
+            share => size - share,
+        };
+        let process = process.round() as usize;
         match result {
             Err(error) if process == rank => Err(error),
             _ => Err(Error::OtherProcess { process }),
