@@ -366,9 +366,9 @@ impl Solver {
     /// # Errors
     /// What `init` refuses; [`Error::ModeUnsupported`].
     pub fn run(&mut self, problem: &Problem) -> Result<Outcome> {
-        self.check(problem)?;
+        problem.processes().agree(self.check(problem))?;
         self.on_threads(problem, |solver| {
-            let (mut engine, used) = solver.engine(problem)?;
+            let (mut engine, used) = problem.processes().agree(solver.engine(problem))?;
             let state = solver.start(problem, engine.as_mut())?;
             let used = solver.compared(problem, used, &state)?;
             let story = Resumed {
@@ -390,7 +390,7 @@ impl Solver {
     /// As [`run`](Self::run), [`Error::Shape`] for a checkpoint of another problem, and
     /// [`CheckpointFault::OtherSettings`] for one without the memory of the λ step.
     pub fn resume(&mut self, problem: &Problem, checkpoint: &Checkpoint) -> Result<Outcome> {
-        self.check(problem)?;
+        problem.processes().agree(self.check(problem))?;
         let mut story = checkpoint.restore(problem)?;
         let share = self.lambda_share(problem);
         let whole = share.whole_layout();
@@ -409,7 +409,7 @@ impl Solver {
         story.state = story.state.cut(&share);
         story.lambda_at_start = share.cut(&story.lambda_at_start);
         self.on_threads(problem, |solver| {
-            let (engine, used) = solver.engine(problem)?;
+            let (engine, used) = problem.processes().agree(solver.engine(problem))?;
             let used = solver.compared(problem, used, &story.state)?;
             solver.go_on(problem, story, engine, used)
         })
@@ -477,7 +477,7 @@ impl Solver {
                 Ok(()) => std::mem::swap(&mut story.state, &mut workspace.next),
                 // What the mode can never do, it refuses in the first iteration.
                 Err(refusal @ (Error::ModeUnsupported { .. } | Error::NotSplit { .. })) => {
-                    return Err(refusal);
+                    return problem.processes().agree(Err(refusal));
                 }
                 Err(error @ Error::NotFinite { .. }) => break (StopReason::NotFinite, Some(error)),
                 Err(refusal) => break (StopReason::Refused, Some(refusal)),

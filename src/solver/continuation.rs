@@ -43,7 +43,7 @@ impl Solver {
     /// As [`run`](Self::run); [`Error::Shape`] for factors or a λ of another problem;
     /// [`Error::Setting`] if there is no iteration left to do.
     pub fn go_on_after(&mut self, problem: &Problem, ended: Ended) -> Result<Outcome> {
-        self.check(problem)?;
+        problem.processes().agree(self.check(problem))?;
         let (iteration, limit) = (ended.iteration(), self.config.max_iterations);
         if limit <= iteration {
             return Err(Error::Setting {
@@ -86,7 +86,7 @@ impl Solver {
             history: ended.history,
         };
         self.on_threads(problem, |solver| {
-            let (engine, used) = solver.engine(problem)?;
+            let (engine, used) = problem.processes().agree(solver.engine(problem))?;
             let used = solver.compared(problem, used, &story.state)?;
             solver.go_on(problem, story, engine, used)
         })
