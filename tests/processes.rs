@@ -298,10 +298,13 @@ fn practical_takes_the_same_candidate() {
     }
 }
 
+/// A state, what came before it, and λ at the start.
+type Story = (State, Vec<Record>, Array2<f64>);
+
 /// Keeps the state of an iteration, gathered.
 struct Keeps {
     at: usize,
-    kept: Arc<parking_lot::Mutex<Option<(State, Vec<Record>, Array2<f64>)>>>,
+    kept: Arc<parking_lot::Mutex<Option<Story>>>,
     history: Vec<Record>,
     first: Option<Array2<f64>>,
 }
