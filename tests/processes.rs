@@ -432,6 +432,14 @@ fn a_wrong_entry_is_named_by_its_row_of_all() {
         let own = x.slice_axis(Axis(0), Slice::from(share.rows())).to_owned();
         Problem::of_share(own.into(), Zeros::Data, None, Precision::F64, share).map(drop)
     });
+    let short = Problem::of_share(
+        x.clone().into(),
+        Zeros::Data,
+        None,
+        Precision::F64,
+        Share::whole(ROWS - 1),
+    );
+    assert!(matches!(short, Err(Error::Shape { what: "X", .. })));
     for (rank, result) in found.iter().enumerate() {
         match rank {
             3 => assert!(matches!(

@@ -694,6 +694,33 @@ fn a_mask_comes_through_a_pipe() {
 /// A path that goes into a folder which does not exist and out again is the same place
 /// before and after the folder is made.
 #[test]
+fn a_weight_is_not_negative_and_not_unknown() {
+    let folder = Folder::new();
+    let data = folder.text("x.csv", b"1,2,3\n4,5,6\n7,8,1\n");
+    for (weight, said) in [("-1", "nonnegative"), ("nan", "finite"), ("inf", "finite")] {
+        let mask = format!("1,1,0.5\n1,{weight},1\n1,1,1\n");
+        let mask = folder.text(&format!("{weight}.csv"), mask.as_bytes());
+        let output = altbi(&["fit", &data, "--rank", "2", "--mask", &mask]);
+        let found = complaint(&output);
+        assert_eq!(output.status.code(), Some(2), "{found}");
+        assert!(
+            found.contains("the mask") && found.contains(said),
+            "{found}"
+        );
+        assert!(found.contains("row 1, column 1"), "{found}");
+    }
+}
+
+#[test]
+fn a_bunch_for_held_out_entries_needs_some() {
+    let problem = problem(&matrix(6, 5, 1.0));
+    let rule = || altbi::update::Rule::new(Arc::new(Beta::KL), Vec::new());
+    let criterion = Arc::new(altbi::HeldOut);
+    let found = Bunch::fused(&problem, rule(), rule(), criterion, altbi::Span::Both, 2);
+    assert!(matches!(found, Err(Error::Conflict { .. })), "{found:?}");
+}
+
+#[test]
 fn a_way_around_is_still_onto_what_is_there() {
     let folder = Folder::new();
     let file = folder.npy("y.npy", &matrix(9, 6, 0.3));

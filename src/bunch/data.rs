@@ -112,6 +112,7 @@ impl Data {
         }
         // What cannot be measured is refused before it is packed.
         problem.check_domain(divergence)?;
+        criterion.check(problem)?;
         Ok(Self::Fused(term::fused(problem, asked)))
     }
 

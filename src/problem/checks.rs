@@ -17,7 +17,11 @@ pub(super) fn check_shape(
     same_shape(what, matrix.dim(), expected)
 }
 
-fn same_shape(what: &'static str, found: (usize, usize), expected: [usize; 2]) -> Result<()> {
+pub(super) fn same_shape(
+    what: &'static str,
+    found: (usize, usize),
+    expected: [usize; 2],
+) -> Result<()> {
     let found = found.into();
     if found == expected {
         Ok(())

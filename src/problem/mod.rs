@@ -115,7 +115,12 @@ impl Problem {
         precision: Precision,
         share: Share,
     ) -> Result<Self> {
-        assert_eq!(x.dim().0, share.rows().len(), "the rows of the share");
+        let expected = [share.rows().len(), x.dim().1];
+        share.agree(checks::same_shape("X", x.dim(), expected))?;
+        share.agree(match &mask {
+            Some(Weights::Real(mask)) => check_nonnegative("the mask", mask, precision),
+            _ => Ok(()),
+        })?;
         // Where one process has weights, all have.
         let is_masked = share.processes().any(mask.is_some());
         let mask = mask.or_else(|| is_masked.then(|| Weights::ones(&x)));
