@@ -701,8 +701,8 @@ fn a_weight_is_not_negative_and_not_unknown() {
         let mask = format!("1,1,0.5\n1,{weight},1\n1,1,1\n");
         let mask = folder.text(&format!("{weight}.csv"), mask.as_bytes());
         let output = altbi(&["fit", &data, "--rank", "2", "--mask", &mask]);
-        let found = complaint(&output);
-        assert_eq!(output.status.code(), Some(2), "{found}");
+        let (code, found) = complaint(&output);
+        assert_eq!(code, Some(2), "{found}");
         assert!(
             found.contains("the mask") && found.contains(said),
             "{found}"
