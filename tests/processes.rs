@@ -11,8 +11,8 @@ use altbi::processes::{Processes, Share, Threads};
 use altbi::{
     AltBiConfig, Beta, BunchOver, Checkpoint, EngineChoice, Error, GivenFactors, Group, L1,
     LambdaStep, Matrix, Method, Mode, Normalization, Observer, Outcome, PenaltyTerm, Precision,
-    Problem, Record, Result, Scope, Selection, Side, Signal, Smooth, SparseMatrix, SquaredL2,
-    State, Units, Zeros,
+    Problem, Record, Result, Scope, Selection, Side, Signal, Smooth, Solver, SparseMatrix,
+    SquaredL2, State, Units, Zeros,
 };
 use ndarray::{Array2, Axis, Slice};
 
@@ -472,37 +472,58 @@ fn a_given_start_is_that_of_the_process() {
     });
 }
 
-/// Bytes that an iteration brings to sums, per process: those of the formula, and a few flags
-/// and totals that do not grow with the data.
-#[test]
-fn bytes_are_those_of_the_formula() {
-    let bytes = |size: usize, beta: Beta, iterations: usize, m: usize| {
+/// Bytes that an iteration brings to sums on one process, from runs of two lengths.
+fn bytes_per_iteration(
+    size: usize,
+    m: usize,
+    solver: &(dyn Fn(AltBiConfig) -> Solver + Sync),
+) -> u64 {
+    let bytes = |iterations: usize| {
         let found = Threads::run(size, |processes| {
             let processes = processes.checked(false);
             let x = Array2::from_shape_fn((64, m), |(i, j)| 1.0 + ((i * 3 + j * 7) % 5) as f64);
             let problem = part(&x.into(), None, Zeros::Data, &processes);
-            let mut config = config().with_max_iterations(iterations);
-            config.method = Method::MuT;
-            config.solver(beta, L1).run(&problem).unwrap();
+            let config = config().with_max_iterations(iterations);
+            solver(config).run(&problem).unwrap();
             processes.traffic().1
         });
         assert!(found.iter().all(|bytes| *bytes == found[0]));
         found[0]
     };
-    for size in [2, 4, 8] {
-        for (beta, more) in [(Beta::KL, RANK), (Beta::FROBENIUS, RANK * RANK)] {
-            let each = |m| (bytes(size, beta, 9, m) - bytes(size, beta, 4, m)) / 5;
-            let (narrow, wide) = (each(20), each(50));
-            assert_eq!(wide - narrow, 8 * 30 * RANK as u64, "{size} {beta:?}");
-            // E, D, penalty, flags, and where λ stands: independent of n, m and size.
-            let rest = narrow - 8 * (20 * RANK + more) as u64;
-            assert_eq!(rest, bytes_of_an_iteration(), "{size} {beta:?}");
-        }
-    }
+    (bytes(9) - bytes(4)) / 5
 }
 
-/// E and D, the penalty, three flags (W before and after the bunch, an observer's wish to
-/// stop), and the ends of λ.
-fn bytes_of_an_iteration() -> u64 {
-    8 * (2 + 1 + 3 + 2)
+/// Those of the formula, and a few flags and totals that do not grow with the data.
+#[test]
+fn bytes_are_those_of_the_formula() {
+    for size in [2, 4, 8] {
+        for (beta, more) in [(Beta::KL, RANK), (Beta::FROBENIUS, RANK * RANK)] {
+            let solver = |mut config: AltBiConfig| {
+                config.method = Method::MuT;
+                config.solver(beta, L1)
+            };
+            let each = |m| bytes_per_iteration(size, m, &solver);
+            // E and D, the penalty, three flags (W before and after the bunch, an observer's
+            // wish to stop), and the ends of λ.
+            let rest = 2 + 1 + 3 + 2;
+            for m in [20, 50] {
+                let expected = 8 * (m * RANK + more + rest) as u64;
+                assert_eq!(each(m), expected, "{size} {beta:?} {m}");
+            }
+        }
+        // A bunch over both factors: an update of H in each step, and on the way back the
+        // cotangent of H through E and through every update of either factor. With a penalty
+        // on W alone the first updates of H do not depend on λ, and Burn's tape knows.
+        for (mode, length, back) in [(Mode::Reverse, 3, 4), (Mode::Adjoint, 5, 11)] {
+            let solver = |mut config: AltBiConfig| {
+                (config.bunch_over, config.bunch) = (BunchOver::Both, length);
+                (config.hypergradient, config.scope) = (mode, Scope::Shared);
+                config.solver(Beta::KL, L1)
+            };
+            let each = |m| bytes_per_iteration(size, m, &solver);
+            let numbers = (each(50) - each(20)) / 8 / 30;
+            let expected = (length + back) * RANK;
+            assert_eq!(numbers, expected as u64, "{size} {mode}");
+        }
+    }
 }
