@@ -12,7 +12,7 @@ use altbi::{
     AltBiConfig, Beta, BunchOver, Checkpoint, EngineChoice, Error, GivenFactors, Group, L1,
     LambdaStep, Matrix, Method, Mode, Normalization, Observer, Outcome, PenaltyTerm, Precision,
     Problem, Record, Result, Scope, Selection, Side, Signal, Smooth, Solver, SparseMatrix,
-    SquaredL2, State, Units, Zeros,
+    SquaredL2, State, StopReason, Units, Zeros,
 };
 use ndarray::{Array2, Axis, Slice};
 
@@ -421,6 +421,41 @@ fn what_cannot_be_split_is_refused_by_name() {
         PenaltyTerm::tuned(Smooth)
     });
     assert!(mode.contains("forward"), "{mode}");
+}
+
+/// λ of the rows of one process blows up: all of them end in the state before.
+#[test]
+fn a_run_that_breaks_down_on_one_process_ends_on_all() {
+    #[derive(Debug)]
+    struct BlowsUp(usize);
+    impl altbi::lambda::StepRule for BlowsUp {
+        fn step(
+            &self,
+            lambda: &mut Array2<f64>,
+            _: &Array2<f64>,
+            at: altbi::lambda::StepAt,
+            _: &mut Array2<f64>,
+        ) {
+            if at.iteration == 3 && self.0 == 1 {
+                lambda[[0, 0]] = f64::NAN;
+            }
+        }
+        fn is_entrywise(&self) -> bool {
+            true
+        }
+    }
+    let x = Matrix::from(counts());
+    let found = Threads::run(3, |processes| {
+        let problem = part(&x, None, Zeros::Data, &processes);
+        let step = BlowsUp(processes.rank());
+        let mut solver = config().solver(Beta::KL, L1).with_lambda_step(step);
+        let outcome = solver.run(&problem).unwrap();
+        (outcome.stop_reason, outcome.iterations)
+    });
+    assert!(
+        found.iter().all(|end| *end == (StopReason::NotFinite, 2)),
+        "{found:?}"
+    );
 }
 
 #[test]

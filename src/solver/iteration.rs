@@ -107,7 +107,7 @@ impl Solver {
         // 2. The scale of the factors.
         self.normalize(problem, &mut next.factors);
         // (H is the same on all processes.)
-        processes.agree(finite("W", iteration, &next.factors.w))?;
+        finite_everywhere(problem, "W", iteration, &next.factors.w)?;
         finite("H", iteration, &next.factors.h)?;
 
         // 3. The bunch and 4. its hypergradient.
@@ -115,12 +115,12 @@ impl Solver {
         let slot = tuned.then_some(&mut *gradient);
         let errors = engine.bunch(problem, &mut next.factors, &state.lambda, slot)?;
         next.factors.flush(problem.precision());
-        processes.agree(finite("W", iteration, &next.factors.w))?;
+        finite_everywhere(problem, "W", iteration, &next.factors.w)?;
 
         // 5. The projected λ step.
         let mut norm = 0.0;
         if tuned {
-            processes.agree(finite("hypergradient", iteration, gradient))?;
+            finite_everywhere(problem, "hypergradient", iteration, gradient)?;
             let context = StepContext {
                 at: StepAt {
                     iteration,
@@ -143,7 +143,7 @@ impl Solver {
                 (next.lambda, next.memory) = (share.cut(&lambda), share.cut(&memory));
             }
             problem.round(&mut next.lambda);
-            processes.agree(finite("λ", iteration, &next.lambda))?;
+            finite_everywhere(problem, "λ", iteration, &next.lambda)?;
             let squares = if processes.is_alone() {
                 gradient.iter().map(|g| g * g).sum::<f64>()
             } else {
@@ -327,6 +327,21 @@ pub(super) fn finite(quantity: &'static str, iteration: usize, values: &Array2<f
         Ok(())
     } else {
         Err(not_finite(quantity, iteration))
+    }
+}
+
+/// The same of what each process has a part of: where one part is not finite, all processes
+/// know.
+pub(super) fn finite_everywhere(
+    problem: &Problem,
+    quantity: &'static str,
+    iteration: usize,
+    values: &Array2<f64>,
+) -> Result<()> {
+    let own = finite(quantity, iteration, values);
+    match problem.processes().any(own.is_err()) {
+        true => Err(not_finite(quantity, iteration)),
+        false => Ok(()),
     }
 }
 

@@ -1,6 +1,6 @@
 //! The engine of a run, and the state before its first iteration.
 
-use super::iteration::{finite, measure};
+use super::iteration::{finite, finite_everywhere, measure};
 use super::{Record, Solver, State};
 use crate::bunch::{Bunch, Data, Pair, Span};
 use crate::config::{AltBiConfig, Method};
@@ -47,12 +47,12 @@ impl Solver {
         self.warm_up(problem, engine, &mut factors)?;
         // Before λ is balanced: its scale is that of the factors the loop will see.
         self.normalize(problem, &mut factors);
-        processes.agree(finite("W", 0, &factors.w))?;
+        finite_everywhere(problem, "W", 0, &factors.w)?;
         finite("H", 0, &factors.h)?;
         let (errors, divergences) = engine.errors(problem, &factors);
         let lambda = self.initial_weights(problem, engine, &factors, &divergences);
-        let lambda = lambda.and_then(|lambda| finite("λ", 0, &lambda).map(|()| lambda));
         let lambda = processes.agree(lambda)?;
+        finite_everywhere(problem, "λ", 0, &lambda)?;
         let mut state = State {
             iteration: 0,
             factors,
