@@ -562,3 +562,97 @@ fn bytes_are_those_of_the_formula() {
         }
     }
 }
+
+/// Files of every order give each process its rows: C and Fortran order, coordinates and arrays,
+/// symmetric ones too, and tables.
+#[test]
+fn each_process_reads_its_rows_of_any_file() {
+    use altbi::data::{Contents, Source, TableOptions};
+    let folder = tempfile::tempdir().unwrap();
+    let x = Array2::from_shape_fn((9, 9), |(i, j)| ((i * j + i + j) % 7) as f64);
+    let numbers = |fortran: bool| {
+        let order = if fortran { "True" } else { "False" };
+        let header = format!("{{'descr': '<f8', 'fortran_order': {order}, 'shape': (9, 9), }}");
+        let mut bytes = b"\x93NUMPY\x01\x00\x76\x00".to_vec();
+        bytes.extend(format!("{header:<117}\n").bytes());
+        let turned = if fortran { x.t().to_owned() } else { x.clone() };
+        bytes.extend(turned.iter().flat_map(|x| x.to_le_bytes()));
+        bytes
+    };
+    let market = |kind: &str, sizes: &str, lines: Vec<String>| {
+        format!(
+            "%%MatrixMarket matrix {kind}\n{sizes}\n{}\n",
+            lines.join("\n")
+        )
+        .into_bytes()
+    };
+    let places = |below: bool| {
+        let all = (0..9).flat_map(|j| (0..9).map(move |i| (i, j)));
+        all.filter(move |(i, j)| !below || i >= j)
+    };
+    let entry = |(i, j): (usize, usize)| format!("{} {} {}", i + 1, j + 1, x[[i, j]]);
+    let value = |(i, j): (usize, usize)| x[[i, j]].to_string();
+    let table: Vec<String> = x
+        .rows()
+        .into_iter()
+        .map(|row| row.iter().map(f64::to_string).collect::<Vec<_>>().join(","))
+        .collect();
+    let files = [
+        ("c.npy", numbers(false)),
+        ("f.npy", numbers(true)),
+        (
+            "g.mtx",
+            market(
+                "coordinate real general",
+                "9 9 81",
+                places(false).map(entry).collect(),
+            ),
+        ),
+        (
+            "s.mtx",
+            market(
+                "coordinate real symmetric",
+                "9 9 45",
+                places(true).map(entry).collect(),
+            ),
+        ),
+        (
+            "a.mtx",
+            market(
+                "array real general",
+                "9 9",
+                places(false).map(value).collect(),
+            ),
+        ),
+        (
+            "t.mtx",
+            market(
+                "array real symmetric",
+                "9 9",
+                places(true).map(value).collect(),
+            ),
+        ),
+        ("x.csv", table.join("\n").into_bytes()),
+    ];
+    for (name, bytes) in files {
+        let path = folder.path().join(name);
+        std::fs::write(&path, bytes).unwrap();
+        let source = Source::from(path.to_str().unwrap());
+        for size in [1, 2, 4] {
+            Threads::run(size, |processes| {
+                let read = source.read_share(TableOptions::default(), &processes);
+                let (contents, share) = read.unwrap();
+                let found = match contents {
+                    Contents::Table(table) => table.values,
+                    Contents::Sparse(matrix) => matrix.to_dense(),
+                };
+                assert_eq!(
+                    found,
+                    share.cut(&x),
+                    "{name}, process {} of {size}",
+                    processes.rank()
+                );
+            });
+        }
+    }
+}
