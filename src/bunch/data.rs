@@ -39,7 +39,7 @@ pub(crate) struct Passed<'a> {
     /// m×r.
     pub(crate) other: &'a Tensor<2>,
     /// What a fused update keeps.
-    pub(crate) kept: Option<&'a Kept>,
+    pub(crate) kept: Option<Kept>,
 }
 
 /// The cotangents of an update.
@@ -246,14 +246,14 @@ impl Data {
         mode: &'static str,
         rule: &Rule,
         side: Side,
-        passed: &Passed<'_>,
+        passed: Passed<'_>,
         multiplier: Multiplier<'_>,
     ) -> Result<UpdateBars> {
         let Passed {
             factor,
             other,
             kept,
-        } = *passed;
+        } = passed;
         match (self.of_side(side), kept) {
             (Of::Fused(_), Some(kept)) => {
                 let Multiplier { alpha, other_moves } = multiplier;

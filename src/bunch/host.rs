@@ -52,21 +52,29 @@ impl HostPair {
 #[derive(Debug, Default)]
 pub(crate) struct Spare(Mutex<Vec<Vec<f64>>>);
 
-/// Pieces that are kept.
-const SPARE: usize = 4;
-
 impl Spare {
-    fn take(&self) -> PartsOf {
-        let mut spare = self.0.lock();
+    /// Memory for two matrices of this length, with anything in it.
+    fn take(&self, length: usize) -> PartsOf {
         PartsOf {
-            negative: spare.pop().unwrap_or_default(),
-            positive: spare.pop().unwrap_or_default(),
+            negative: self.piece(length),
+            positive: self.piece(length),
         }
     }
 
-    pub(crate) fn keep(&self, memory: Vec<f64>) {
+    /// A piece of about this length, with anything in it.
+    fn piece(&self, length: usize) -> Vec<f64> {
         let mut spare = self.0.lock();
-        if spare.len() < SPARE && memory.capacity() > 0 {
+        let fits = |piece: &Vec<f64>| (length..=2 * length).contains(&piece.capacity());
+        let place = spare.iter().rposition(fits);
+        let mut piece = place.map_or_else(Vec::new, |place| spare.swap_remove(place));
+        drop(spare);
+        piece.resize(length, 0.0);
+        piece
+    }
+
+    fn keep(&self, memory: Vec<f64>, most: usize) {
+        let mut spare = self.0.lock();
+        if spare.len() < most && memory.capacity() > 0 {
             spare.push(memory);
         }
     }
@@ -122,6 +130,13 @@ impl<'a> HostBunch<'a> {
         }
     }
 
+    /// Keeps memory for later: what the updates of a bunch leave behind, and a little more.
+    fn keep(&self, memory: Vec<f64>) {
+        let sides = ORDER.iter().filter(|side| self.bunch.span.covers(**side));
+        let updates = sides.count() * self.bunch.length;
+        self.bunch.spare.keep(memory, 2 * updates + 4);
+    }
+
     /// The penalties of one factor with their weights.
     fn terms(&self, side: Side, lambda: &[Spread]) -> Vec<Term<'a>> {
         let mut next = match side {
@@ -161,7 +176,9 @@ impl<'a> HostBunch<'a> {
         let PartsOf {
             mut negative,
             mut positive,
-        } = self.term.parts(side, at, self.bunch.spare.take());
+        } = self
+            .term
+            .parts(side, at, self.bunch.spare.take(at.factor.len()));
         let rows = (TASK / rank).max(1);
         let size = rows * rank;
         let tasks = negative
@@ -229,17 +246,15 @@ impl<'a> HostBunch<'a> {
                 Side::W => w,
                 Side::H => h,
             };
-            self.bunch.spare.keep(inverse);
-            self.bunch
-                .spare
-                .keep(Arc::try_unwrap(spent).unwrap_or_default());
+            self.keep(inverse);
+            self.keep(Arc::try_unwrap(spent).unwrap_or_default());
         })
     }
 
     /// One update of a factor whose penalties have fixed weights.
     pub(crate) fn update_one(&self, side: Side, at: At<'_>) -> Vec<f64> {
         let (updated, inverse) = self.update(side, at, &self.terms(side, &[]));
-        self.bunch.spare.keep(inverse);
+        self.keep(inverse);
         updated
     }
 
@@ -282,27 +297,36 @@ impl<'a> HostBunch<'a> {
                 Side::W => (0, 1),
                 Side::H => (1, 0),
             };
-            let of = self.parts_bar(&update, &alpha[own]);
+            // The start does not depend on λ: nothing is carried back to it.
+            let moved = |side: Side| updates.iter().any(|earlier| earlier.side == side);
             let needs = Needs {
-                factor: true,
-                other: both,
+                factor: moved(update.side),
+                other: moved(update.side.other()),
             };
+            let (of, share) = self.parts_bar(&update, std::mem::take(&mut alpha[own]));
             let at = update.before.at(update.side);
             let bars = self.term.parts_cotangent(update.side, at, &of, needs);
             if let Some(share) = bars.other {
-                let slots = alpha[other].iter_mut().zip(&share);
-                slots.for_each(|(slot, share)| *slot += share);
+                add(&mut alpha[other], &share);
+                self.keep(share);
             }
-            let mut factor = bars.factor.expect("it was asked for");
-            self.add_own_share(&update, &alpha[own], &mut factor);
-            let of_terms = terms[own].iter();
-            for term in of_terms {
+            let mut factor = share;
+            if let Some(through_parts) = bars.factor {
+                add(&mut factor, &through_parts);
+                self.keep(through_parts);
+            }
+            for term in &terms[own] {
                 let weights = self.through_penalty(&update, term, &of, &mut factor);
                 if let Some(index) = term.tuned {
                     add_summed(&weights, at.rank, shapes[index], &mut gradients[index]);
                 }
+                self.keep(weights);
             }
             alpha[own] = factor;
+            let Passed { inverse, after, .. } = update;
+            let after = Arc::try_unwrap(after).unwrap_or_default();
+            let spent = [of.negative, of.positive, inverse, after];
+            spent.into_iter().for_each(|memory| self.keep(memory));
         }
         // Weights that rows of all processes share.
         let (on_w, _) = self.bunch.tuned();
@@ -319,49 +343,36 @@ impl<'a> HostBunch<'a> {
         if before > 0.0 { after / before } else { 0.0 }
     }
 
-    /// `N̄ = w γ q^(γ−1) α / P` and `P̄ = −q N̄`.
-    fn parts_bar(&self, update: &Passed, alpha: &[f64]) -> PartsOf {
+    /// `N̄ = w γ q^(γ−1) α / P` and `P̄ = −q N̄`; and `q^γ α` in the place of α.
+    fn parts_bar(&self, update: &Passed, mut alpha: Vec<f64>) -> (PartsOf, Vec<f64>) {
         let gamma = Gamma::new(self.rule(update.side).exponent);
         let before = update.before.of(update.side);
-        let mut of = PartsOf {
-            negative: vec![0.0; alpha.len()],
-            positive: vec![0.0; alpha.len()],
-        };
+        let mut of = self.bunch.spare.take(alpha.len());
         let tasks = of
             .negative
             .par_chunks_mut(TASK)
             .zip(of.positive.par_chunks_mut(TASK))
+            .zip(alpha.par_chunks_mut(TASK))
             .enumerate();
-        tasks.for_each(|(task, (negative, positive))| {
+        tasks.for_each(|(task, ((negative, positive), alpha))| {
             let first = task * TASK;
-            for index in 0..negative.len() {
+            for (index, alpha) in alpha.iter_mut().enumerate() {
                 let place = first + index;
                 let (w, inverse) = (before[place], update.inverse[place]);
                 let gain = Self::gain_of(w, update.after[place]);
                 let ratio = gamma.ratio(gain);
                 let slope = gamma.slope(ratio, self.floor);
-                negative[index] = w * slope * alpha[place] * inverse;
+                negative[index] = w * slope * *alpha * inverse;
                 // At its floor P does not move.
                 positive[index] = if inverse < self.floor.recip() {
                     -ratio * negative[index]
                 } else {
                     0.0
                 };
+                *alpha *= gain;
             }
         });
-        of
-    }
-
-    /// Adds `q^γ α`.
-    fn add_own_share(&self, update: &Passed, alpha: &[f64], factor: &mut [f64]) {
-        let before = update.before.of(update.side);
-        let tasks = factor.par_chunks_mut(TASK).enumerate();
-        tasks.for_each(|(task, factor)| {
-            for (index, bar) in factor.iter_mut().enumerate() {
-                let place = task * TASK + index;
-                *bar += alpha[place] * Self::gain_of(before[place], update.after[place]);
-            }
-        });
+        (of, alpha)
     }
 
     /// Adds what comes back through one penalty; the cotangent of each entry's weight.
@@ -376,7 +387,8 @@ impl<'a> HostBunch<'a> {
         let rows = |values| Rows { values, rank };
         let w = rows(update.before.of(update.side).as_slice());
         let parts = [rows(&of.positive), rows(&of.negative)];
-        let mut weights = vec![0.0; factor.len()];
+        let mut weights = self.bunch.spare.piece(factor.len());
+        weights.fill(0.0);
         let count = (TASK / rank).max(1);
         let tasks = factor
             .par_chunks_mut(count * rank)
@@ -391,6 +403,16 @@ impl<'a> HostBunch<'a> {
         });
         weights
     }
+}
+
+/// Adds on all cores.
+fn add(to: &mut [f64], share: &[f64]) {
+    let tasks = to.par_chunks_mut(TASK).zip(share.par_chunks(TASK));
+    tasks.for_each(|(to, share)| {
+        to.iter_mut()
+            .zip(share)
+            .for_each(|(to, share)| *to += share)
+    });
 }
 
 /// Adds an n×r matrix to what it is spread from.

@@ -64,21 +64,12 @@ impl Taped {
         parts.iter().map(|part| problem.state(part)).collect()
     }
 
-    /// E, D, and D of each row.
-    fn errors_at(&self, pair: &Pair) -> (Errors, Vec<f64>) {
+    /// D of each row, and their sum.
+    fn divergences_at(&self, pair: &Pair) -> (Vec<f64>, f64) {
         let bunch = &self.bunch;
         let divergences = to_host(&bunch.data.divergences(&bunch.of_w, Side::W, pair));
         let divergence = bunch.processes.total(divergences.iter().sum());
-        let outer_error = if bunch.criterion.is_training_divergence() {
-            divergence
-        } else {
-            bunch.outer_error(pair)
-        };
-        let errors = Errors {
-            outer_error,
-            divergence,
-        };
-        (errors, divergences)
+        (divergences, divergence)
     }
 
     /// A bunch without tensors in between.
@@ -238,7 +229,7 @@ impl Engine for Taped {
         let pair = Pair::of(problem, factors);
         self.scales = self.scales_at(&pair);
         let weights = self.weights(problem, lambda);
-        let pair = match gradient {
+        let (pair, outer_error) = match gradient {
             Some(slot) => {
                 let end = self.bunch.hypergradient(&pair, &weights, self.mode)?;
                 let mut gradients: Vec<Array2<f64>> = end.gradients.iter().map(host).collect();
@@ -247,17 +238,20 @@ impl Engine for Taped {
                     *part *= scale;
                 }
                 *slot = self.layout.join(&gradients);
-                end.pair
+                (end.pair, end.outer_error)
             }
-            None => self.bunch.run(&pair, &weights),
+            None => {
+                let end = self.bunch.run(&pair, &weights);
+                let outer_error = self.bunch.outer_error(&end);
+                (end, outer_error)
+            }
         };
-        let errors = if self.divergence {
-            self.errors_at(&pair).0
+        let divergence = if !self.divergence {
+            f64::NAN
+        } else if self.bunch.criterion.is_training_divergence() {
+            outer_error
         } else {
-            Errors {
-                outer_error: self.bunch.outer_error(&pair),
-                divergence: f64::NAN,
-            }
+            self.divergences_at(&pair).1
         };
         // (A factor that the bunch leaves alone is not read back.)
         if self.bunch.span.covers(Side::W) {
@@ -266,13 +260,26 @@ impl Engine for Taped {
         if self.bunch.span.covers(Side::H) {
             factors.h = host(&pair.h.transpose());
         }
-        Ok(errors)
+        Ok(Errors {
+            outer_error,
+            divergence,
+        })
     }
 
     fn errors(&mut self, problem: &Problem, factors: &Factors) -> (Errors, Vec<f64>) {
         let pair = Pair::of(problem, factors);
         self.scales = self.scales_at(&pair);
-        self.errors_at(&pair)
+        let (divergences, divergence) = self.divergences_at(&pair);
+        let outer_error = if self.bunch.criterion.is_training_divergence() {
+            divergence
+        } else {
+            self.bunch.outer_error(&pair)
+        };
+        let errors = Errors {
+            outer_error,
+            divergence,
+        };
+        (errors, divergences)
     }
 
     fn penalty(&self, problem: &Problem, factors: &Factors, lambda: &Array2<f64>) -> f64 {

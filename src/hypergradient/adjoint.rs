@@ -63,7 +63,7 @@ impl Differentiate for Adjoint {
             let passed = Passed {
                 factor,
                 other,
-                kept: kept.as_ref(),
+                kept,
             };
             let multiplier = Multiplier {
                 alpha: alpha.seen_from(side).0,
@@ -72,7 +72,7 @@ impl Differentiate for Adjoint {
             let rule = bound.rule(side);
             let bars = bunch
                 .data
-                .update_cotangent(mode, rule, side, &passed, multiplier)?;
+                .update_cotangent(mode, rule, side, passed, multiplier)?;
             *alpha.factor_mut(side) = bars.factor;
             if let Some(share) = bars.other {
                 let other = alpha.factor_mut(side.other());

@@ -104,26 +104,20 @@ impl Background {
 
     /// Adds F̄ of errors with cotangents δ: `ω δ_i s`, or `ω δ_i f_i G`.
     pub(super) fn add_errors_of_factor(&self, at: At<'_>, of: &[f64], to: &mut [f64]) {
-        let rank = at.rank;
-        let slopes = match self.taken {
-            Taken::Nothing => return,
-            Taken::One => sums(at.other, rank).repeat(of.len()),
-            Taken::Y => {
-                let mut slopes = vec![0.0; at.factor.len()];
-                add_product(
-                    at.factor,
-                    &gram(at.other, at.other, rank),
-                    rank,
-                    1.0,
-                    &mut slopes,
-                );
-                slopes
+        match self.taken {
+            Taken::Nothing => {}
+            Taken::One => {
+                let sums = sums(at.other, at.rank);
+                let rows = to.par_chunks_exact_mut(at.rank).with_min_len(ROWS);
+                rows.zip(of).for_each(|(to, bar)| {
+                    for (to, slope) in to.iter_mut().zip(&sums) {
+                        *to += self.weight * bar * slope;
+                    }
+                });
             }
-        };
-        let rows = to.chunks_exact_mut(rank).zip(slopes.chunks_exact(rank));
-        for ((to, slopes), bar) in rows.zip(of) {
-            for (to, slope) in to.iter_mut().zip(slopes) {
-                *to += self.weight * bar * slope;
+            Taken::Y => {
+                let gram = gram(at.other, at.other, at.rank);
+                self.add_product(&scaled(at, of), &gram, to);
             }
         }
     }
@@ -133,10 +127,7 @@ impl Background {
         if self.taken == Taken::Nothing {
             return;
         }
-        let rank = at.rank;
-        let rows = at.factor.chunks_exact(rank).zip(of);
-        let scaled = rows.flat_map(|(row, bar)| row.iter().map(move |value| value * bar));
-        let scaled: Vec<f64> = scaled.collect();
+        let (rank, scaled) = (at.rank, scaled(at, of));
         match self.taken {
             Taken::One => self.add_rows(&sums(&scaled, rank), to),
             _ => self.add_product(at.other, &gram(&scaled, at.factor, rank), to),
@@ -158,6 +149,15 @@ impl Background {
         let rank = gram.len().isqrt();
         add_product(a, gram, rank, self.weight, to);
     }
+}
+
+/// `δ_i f_i` of each row.
+fn scaled(at: At<'_>, by: &[f64]) -> Vec<f64> {
+    let mut scaled = at.factor.to_vec();
+    let rows = scaled.par_chunks_exact_mut(at.rank).with_min_len(ROWS);
+    rows.zip(by)
+        .for_each(|(row, by)| row.iter_mut().for_each(|value| *value *= by));
+    scaled
 }
 
 fn dot(a: &[f64], b: &[f64]) -> f64 {

@@ -116,29 +116,38 @@ impl<D: Entry> WithSimd for Strips<'_, D> {
                 let y_matters = D::NEGATIVE_VARIES
                     || self.positive
                     || !matches!(self.what, What::Parts | What::PartsTangent);
-                if y_matters {
-                    dots::<S>(simd, &own, self.other, places, &mut strip.y);
-                }
+                let Strip { y, t, u, .. } = &mut strip;
+                let [of_negative, of_positive] = &bars;
+                // (A line of the other factor is fetched once for all products with it.)
                 match self.what {
+                    What::PartsTangent if y_matters => {
+                        dots::<S, 2>(simd, [&own, of_negative], self.other, places, [y, t]);
+                    }
                     What::PartsTangent => {
-                        dots::<S>(simd, &bars[0], self.other, places, &mut strip.t);
-                        if moves {
-                            dots::<S>(simd, &own, self.other_bars[0], places, &mut strip.u);
-                            for k in 0..count {
-                                strip.t[k] += strip.u[k];
-                            }
-                        }
+                        dots::<S, 1>(simd, [of_negative], self.other, places, [t]);
+                    }
+                    What::PartsOfFactor if self.positive => {
+                        let lines = [&own, of_negative, of_positive];
+                        dots::<S, 3>(simd, lines, self.other, places, [y, t, u]);
                     }
                     What::PartsOfFactor => {
-                        dots::<S>(simd, &bars[0], self.other, places, &mut strip.t);
-                        if self.positive {
-                            dots::<S>(simd, &bars[1], self.other, places, &mut strip.u);
+                        dots::<S, 2>(simd, [&own, of_negative], self.other, places, [y, t]);
+                    }
+                    _ if y_matters => dots::<S, 1>(simd, [&own], self.other, places, [y]),
+                    _ => {}
+                }
+                let Strip { t, u, .. } = &mut strip;
+                match self.what {
+                    What::PartsTangent if moves => {
+                        dots::<S, 1>(simd, [&own], self.other_bars[0], places, [u]);
+                        for k in 0..count {
+                            strip.t[k] += strip.u[k];
                         }
                     }
                     What::PartsOfOther => {
-                        dots::<S>(simd, &own, self.other_bars[0], places, &mut strip.t);
+                        dots::<S, 1>(simd, [&own], self.other_bars[0], places, [t]);
                         if self.positive {
-                            dots::<S>(simd, &own, self.other_bars[1], places, &mut strip.u);
+                            dots::<S, 1>(simd, [&own], self.other_bars[1], places, [u]);
                         }
                     }
                     What::ErrorsOfFactor => strip.t[..count].fill(self.error_bars[line]),
@@ -147,7 +156,7 @@ impl<D: Entry> WithSimd for Strips<'_, D> {
                             *slot = self.error_bars[*place as usize];
                         }
                     }
-                    What::Parts | What::Errors => {}
+                    _ => {}
                 }
                 if self.what == What::Errors {
                     error += self.errors::<S>(simd, count, &mut strip);
@@ -343,25 +352,40 @@ fn write<S: Simd>(to: &mut [f64; STRIP], at: usize, value: Lanes<f64, S>) {
     f64::vectors_mut::<S>(&mut to[at..at + lanes])[0] = value.value;
 }
 
-/// The products of one line with those of some places.
+/// The products of L lines with those of some places.
 #[inline(always)]
-fn dots<S: Simd>(simd: S, own: &[f64], other: &[f64], places: &[u32], out: &mut [f64; STRIP]) {
-    match own.len() / f64::lanes::<S>() {
-        1 => dots_of::<S, 1>(simd, own, other, places, out),
-        2 => dots_of::<S, 2>(simd, own, other, places, out),
-        3 => dots_of::<S, 3>(simd, own, other, places, out),
-        4 => dots_of::<S, 4>(simd, own, other, places, out),
-        5 => dots_of::<S, 5>(simd, own, other, places, out),
+fn dots<S: Simd, const L: usize>(
+    simd: S,
+    own: [&Vec<f64>; L],
+    other: &[f64],
+    places: &[u32],
+    out: [&mut [f64; STRIP]; L],
+) {
+    let width = own[0].len();
+    macro_rules! with {
+        ($vectors:literal) => {
+            dots_of::<S, L, $vectors>(simd, own, other, places, out)
+        };
+    }
+    match width / f64::lanes::<S>() {
+        1 => with!(1),
+        2 => with!(2),
+        3 => with!(3),
+        4 => with!(4),
+        5 => with!(5),
         _ => {
-            let width = own.len();
-            let own = f64::vectors::<S>(own);
-            for (slot, place) in out.iter_mut().zip(places) {
+            let own = own.map(|own| f64::vectors::<S>(own));
+            for (slot, place) in places.iter().enumerate() {
                 let there = &other[*place as usize * width..][..width];
-                let mut sum = simd.splat_f64s(0.0);
-                for (a, b) in own.iter().zip(f64::vectors::<S>(there)) {
-                    sum = simd.mul_add_f64s(*a, *b, sum);
+                let mut sums = [simd.splat_f64s(0.0); L];
+                for (k, there) in f64::vectors::<S>(there).iter().enumerate() {
+                    for l in 0..L {
+                        sums[l] = simd.mul_add_f64s(own[l][k], *there, sums[l]);
+                    }
                 }
-                *slot = simd.reduce_sum_f64s(sum);
+                for l in 0..L {
+                    out[l][slot] = simd.reduce_sum_f64s(sums[l]);
+                }
             }
         }
     }
@@ -369,25 +393,28 @@ fn dots<S: Simd>(simd: S, own: &[f64], other: &[f64], places: &[u32], out: &mut 
 
 /// The same for lines of K vectors, which stay in registers.
 #[inline(always)]
-fn dots_of<S: Simd, const K: usize>(
+fn dots_of<S: Simd, const L: usize, const K: usize>(
     simd: S,
-    own: &[f64],
+    own: [&Vec<f64>; L],
     other: &[f64],
     places: &[u32],
-    out: &mut [f64; STRIP],
+    out: [&mut [f64; STRIP]; L],
 ) {
-    let width = own.len();
-    let vectors = f64::vectors::<S>(own);
-    let mut own = [simd.splat_f64s(0.0); K];
-    own.copy_from_slice(&vectors[..K]);
-    for (slot, place) in out.iter_mut().zip(places) {
+    let width = own[0].len();
+    let mut lines = [[simd.splat_f64s(0.0); K]; L];
+    for l in 0..L {
+        lines[l].copy_from_slice(&f64::vectors::<S>(own[l])[..K]);
+    }
+    for (slot, place) in places.iter().enumerate().take(STRIP) {
         let there = &other[*place as usize * width..][..width];
         let there = &f64::vectors::<S>(there)[..K];
-        let mut sum = simd.mul_f64s(own[0], there[0]);
-        for k in 1..K {
-            sum = simd.mul_add_f64s(own[k], there[k], sum);
+        for l in 0..L {
+            let mut sum = simd.mul_f64s(lines[l][0], there[0]);
+            for k in 1..K {
+                sum = simd.mul_add_f64s(lines[l][k], there[k], sum);
+            }
+            out[l][slot] = simd.reduce_sum_f64s(sum);
         }
-        *slot = simd.reduce_sum_f64s(sum);
     }
 }
 

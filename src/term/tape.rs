@@ -158,14 +158,23 @@ fn forward(
 impl SavedUpdate {
     /// Cotangents of both factors and of N and P, given that of the updated factor:
     /// `q̄ = w γ q^(γ−1) α`, `N̄ = q̄/P`, `P̄ = −q q̄/P`, `w̄ = q^γ α + …`.
-    fn back(&self, alpha: &[f64], needs: Needs) -> (Bars, PartsOf) {
+    fn back(self, alpha: &[f64], needs: Needs) -> (Bars, PartsOf) {
         let (w, h) = (view(&self.factor), view(&self.other));
-        let [n, rank] = shape_of(&self.factor);
+        let [_, rank] = shape_of(&self.factor);
+        let (gamma, floor) = (self.gamma, self.floor);
+        // In place: N̄ where q was, and P̄ where 1/P was.
         let mut of = PartsOf {
-            negative: vec![0.0; n * rank],
-            positive: vec![0.0; n * rank],
+            negative: Arc::unwrap_or_clone(self.ratio),
+            positive: Arc::unwrap_or_clone(self.inverse),
         };
-        let (ratio, inverse) = (&self.ratio, &self.inverse);
+        let mut share = vec![0.0; if needs.factor { w.len() } else { 0 }];
+        let tasks = share.par_chunks_mut(TASK).zip(of.negative.par_chunks(TASK));
+        tasks.enumerate().for_each(|(task, (share, ratio))| {
+            let alpha = &alpha[task * TASK..];
+            for ((share, q), alpha) in share.iter_mut().zip(ratio).zip(alpha) {
+                *share = alpha * gamma.gain(*q, floor);
+            }
+        });
         let tasks = of
             .negative
             .par_chunks_mut(TASK)
@@ -173,12 +182,11 @@ impl SavedUpdate {
         tasks.enumerate().for_each(|(task, (negative, positive))| {
             let first = task * TASK;
             for index in 0..negative.len() {
-                let place = first + index;
-                let q = ratio[place];
-                let slope = self.gamma.slope(q, self.floor);
-                negative[index] = w[place] * slope * alpha[place] * inverse[place];
+                let (place, q, inverse) = (first + index, negative[index], positive[index]);
+                let slope = gamma.slope(q, floor);
+                negative[index] = w[place] * slope * alpha[place] * inverse;
                 // At its floor P does not move.
-                positive[index] = if inverse[place] < self.floor.recip() {
+                positive[index] = if inverse < floor.recip() {
                     -q * negative[index]
                 } else {
                     0.0
@@ -192,12 +200,10 @@ impl SavedUpdate {
         };
         let mut bars = self.term.parts_cotangent(self.side, at, &of, needs);
         if let Some(factor) = &mut bars.factor {
-            let tasks = factor.par_chunks_mut(TASK).enumerate();
-            tasks.for_each(|(task, factor)| {
-                for (index, bar) in factor.iter_mut().enumerate() {
-                    let place = task * TASK + index;
-                    *bar += alpha[place] * self.gamma.gain(ratio[place], self.floor);
-                }
+            let tasks = factor.par_chunks_mut(TASK).zip(share.par_chunks(TASK));
+            tasks.for_each(|(factor, share)| {
+                let entries = factor.iter_mut().zip(share);
+                entries.for_each(|(bar, share)| *bar += share);
             });
         }
         (bars, of)
@@ -218,19 +224,23 @@ impl Backward<NdArray, 4> for UpdateBackward {
             factor: factor.is_some(),
             other: other.is_some(),
         };
+        let (shapes, of_factor, of_other) =
+            (saved.shapes, saved.factor.clone(), saved.other.clone());
         let (bars, of) = saved.back(&view(&alpha), needs);
-        let [_, rank] = shape_of(&saved.factor);
-        let penalties = [(negative, &of.negative, 0), (positive, &of.positive, 1)];
-        for (node, values, which) in penalties {
+        let [_, rank] = shape_of(&of_factor);
+        let penalties = [
+            (negative, &of.negative, shapes[0]),
+            (positive, &of.positive, shapes[1]),
+        ];
+        for (node, values, shape) in penalties {
             if let Some(node) = node {
-                let shape = saved.shapes[which];
                 let summed = summed_to(values, rank, shape);
-                grads.register::<NdArray>(node.id, like(summed, shape, &saved.factor));
+                grads.register::<NdArray>(node.id, like(summed, shape, &of_factor));
             }
         }
         let factors = [
-            (factor, bars.factor, &saved.factor),
-            (other, bars.other, &saved.other),
+            (factor, bars.factor, &of_factor),
+            (other, bars.other, &of_other),
         ];
         for (node, values, tensor) in factors {
             if let (Some(node), Some(values)) = (node, values) {
@@ -459,8 +469,9 @@ pub(crate) fn update_and_keep(
 
 impl Kept {
     /// What the cotangent α of the updated factor becomes on its way back.
-    pub(crate) fn gradient(&self, alpha: &Tensor<2>, other_moves: bool) -> UpdateGradient {
+    pub(crate) fn gradient(self, alpha: &Tensor<2>, other_moves: bool) -> UpdateGradient {
         let Self(saved) = self;
+        let (of_factor, of_other) = (saved.factor.clone(), saved.other.clone());
         let needs = Needs {
             factor: true,
             other: other_moves,
@@ -471,11 +482,11 @@ impl Kept {
             Tensor::from_primitive::<NdArray>(like(values, shape, like_tensor))
         };
         UpdateGradient {
-            factor: tensor(bars.factor.expect("it was asked for"), &saved.factor),
-            other: bars.other.map(|values| tensor(values, &saved.other)),
+            factor: tensor(bars.factor.expect("it was asked for"), &of_factor),
+            other: bars.other.map(|values| tensor(values, &of_other)),
             parts: Split {
-                positive: tensor(of.positive, &saved.factor),
-                negative: tensor(of.negative, &saved.factor),
+                positive: tensor(of.positive, &of_factor),
+                negative: tensor(of.negative, &of_factor),
             },
         }
     }
