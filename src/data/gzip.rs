@@ -21,7 +21,7 @@ impl<R: BufRead> Read for Unpacked<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         self.0.read(buffer).map_err(|error| match error.kind() {
             ErrorKind::InvalidInput | ErrorKind::InvalidData | ErrorKind::UnexpectedEof => {
-                let reason = format!("its gzip stream is torn or damaged ({error})");
+                let reason = format!("its gzip stream is truncated or damaged ({error})");
                 io::Error::new(error.kind(), reason)
             }
             _ => error,
@@ -58,7 +58,7 @@ mod tests {
         let short = packed(b"1,2\n3,4\n");
         for cut in 0..short.len() {
             let torn = unpack(&short[..cut]).unwrap_err().to_string();
-            assert!(torn.contains("torn"), "{cut}: {torn}");
+            assert!(torn.contains("damaged"), "{cut}: {torn}");
         }
         let mut damaged = short;
         let last = damaged.len() - 1;

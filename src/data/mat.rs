@@ -126,7 +126,7 @@ struct Element<'a> {
 impl<'a> Element<'a> {
     /// The first element, and what comes behind it.
     fn split(bytes: &'a [u8], little_endian: bool) -> Result<(Self, &'a [u8]), Reason> {
-        let torn = || Reason::from("it is torn: an element is longer than the file");
+        let torn = || Reason::from("it is damaged: an element is longer than the file");
         let mut tag = bytes;
         let Tag { kind, length, .. } = Tag::read(&mut tag, little_endian).map_err(|_| torn())?;
         let start = bytes.len() - tag.len();
@@ -147,7 +147,7 @@ impl<'a> Element<'a> {
     /// The parts of the matrix in it, to be read one after another; `None` if it is not one.
     fn parts(self) -> Result<Option<Parts<Box<dyn Read + 'a>>>, Reason> {
         let (kind, length, input): (u32, usize, Box<dyn Read + 'a>) = if self.kind == COMPRESSED {
-            let torn = |_| Reason::from("it is torn: a compressed element cannot be decompressed");
+            let torn = |_| Reason::from("it is damaged: a compressed element cannot be decompressed");
             let mut decoder = ZlibDecoder::new(self.contents);
             let tag = Tag::read(&mut decoder, self.little_endian).map_err(torn)?;
             (tag.kind, tag.length, Box::new(decoder))
@@ -265,7 +265,7 @@ struct Parts<R> {
 
 impl<R: Read> Parts<R> {
     fn torn() -> Reason {
-        "it is torn: a matrix lacks a part".into()
+        "it is damaged: a matrix lacks a part".into()
     }
 
     /// Reads so many bytes.
@@ -338,7 +338,7 @@ impl<R: Read> Parts<R> {
         match found {
             Ok(found) if found == promised => Ok(()),
             Ok(_) => Err("it is damaged: an element is not as long as it says".into()),
-            Err(_) => Err("it is torn: a compressed element cannot be decompressed".into()),
+            Err(_) => Err("it is damaged: a compressed element cannot be decompressed".into()),
         }
     }
 }

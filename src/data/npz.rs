@@ -45,7 +45,7 @@ impl<'a, R: Read + Seek> Archive<'a, R> {
     fn open(input: R, bytes: u64, path: &'a Path, room: Room) -> Result<Self> {
         let zip = ZipArchive::new(input).map_err(|error| Error::Npz {
             path: path.into(),
-            reason: format!("it is no zip archive, or torn ({error})"),
+            reason: format!("it is not a zip archive, or it is damaged ({error})"),
         })?;
         Ok(Self {
             zip,

@@ -74,7 +74,7 @@ impl<R: Read> Parts<R> {
         let width = width(tag.kind)
             .ok_or_else(|| wrong("a part of it is stored in an unknown way".into()))?;
         if tag.length > self.left || !tag.length.is_multiple_of(width) {
-            return Err(wrong("it is torn: a part of it breaks off".into()));
+            return Err(wrong("it is damaged: a part of it ends too early".into()));
         }
         room.take(tag.length / width * size_of::<f64>())?;
         let mut numbers = Vec::new();
