@@ -80,7 +80,7 @@ impl Case {
     /// Compares all modes on it.
     ///
     /// # Errors
-    /// As [`bunch`](Self::bunch).
+    /// Those of [`bunch`](Self::bunch).
     pub fn run(&self, precision: Precision, device: &Device) -> Result<CheckReport> {
         let (bunch, draw) = self.bunch(precision, device)?;
         check_bunch(&bunch, &draw.pair, &draw.lambda, &MODES)

@@ -38,7 +38,7 @@ impl Draw {
     /// scope.
     ///
     /// # Errors
-    /// As [`complete`](Self::complete).
+    /// Those of [`complete`](Self::complete).
     pub fn new(
         problem: &Problem,
         bunch: &Bunch,

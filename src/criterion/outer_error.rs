@@ -139,7 +139,7 @@ impl OuterError {
     /// The problem without what the updates must not see.
     ///
     /// # Errors
-    /// As [`Problem::speckled`] and [`Problem::thinned`].
+    /// Those of [`Problem::speckled`] and [`Problem::thinned`].
     ///
     /// # Panics
     /// If [`for_data`](Self::for_data) was not asked first.

@@ -136,7 +136,7 @@ impl Source {
     /// whole first. Names of rows are those of all.
     ///
     /// # Errors
-    /// As [`read_contents`](Self::read_contents); [`Error::FewRows`];
+    /// Those of [`read_contents`](Self::read_contents); [`Error::FewRows`];
     /// [`Error::OtherProcess`] where another process cannot read its rows.
     pub fn read_share(
         &self,
@@ -200,7 +200,7 @@ impl Source {
     /// Reads it, with every entry: those that a sparse matrix does not store are 0.
     ///
     /// # Errors
-    /// As [`Source::read_contents`]; [`Error::TooLarge`] for a sparse matrix that does not fit
+    /// Those of [`Source::read_contents`]; [`Error::TooLarge`] for a sparse matrix that does not fit
     /// in this way.
     pub fn read(&self, options: TableOptions) -> Result<Table> {
         match self.read_contents(options)? {
@@ -221,7 +221,7 @@ impl Source {
 /// Reads the numbers of a file; see [`Source::read`].
 ///
 /// # Errors
-/// As [`Source::read`].
+/// Those of [`Source::read`].
 pub fn read_matrix(path: &Path) -> Result<Array2<f64>> {
     let source = Source::from(path.to_string_lossy().as_ref());
     Ok(source.read(TableOptions::default())?.values)

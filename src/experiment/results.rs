@@ -187,7 +187,7 @@ impl DatasetResults {
     /// λ stays what it was.)
     ///
     /// # Errors
-    /// As [`lambda`](Self::lambda) and [`factors`](Self::factors).
+    /// Those of [`lambda`](Self::lambda) and [`factors`](Self::factors).
     pub fn acting_lambda(&self, start: u64) -> Result<Vec<ActingLambda>> {
         let [first, last] = self.lambda(start)?;
         let w = self.factors("altbi", start)?.w;

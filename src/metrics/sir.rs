@@ -93,7 +93,7 @@ pub fn recovery(
 /// scale.
 ///
 /// # Errors
-/// As [`recovery`].
+/// Those of [`recovery`].
 ///
 /// # Shapes
 /// Both pairs n×r and r×m.

@@ -192,7 +192,7 @@ impl Practical {
     /// Runs all stages; the seed chooses what the updates do not see.
     ///
     /// # Errors
-    /// As [`OuterError::split`] and [`Solver::run`].
+    /// Those of [`OuterError::split`] and [`Solver::run`].
     pub fn run(&self, problem: &Problem, seed: u64) -> Result<PracticalOutcome> {
         let outer = self.outer.for_data(problem, self.divergence.as_ref());
         let split = outer.split(problem, seed)?;
@@ -205,7 +205,7 @@ impl Practical {
     /// stage, the inner `Err` has what the tuned run had come to.
     ///
     /// # Errors
-    /// As [`run`](Self::run).
+    /// Those of [`run`](Self::run).
     pub fn watched(
         &self,
         split: &Problem,

@@ -156,7 +156,7 @@ impl<'a> RankSearch<'a> {
     /// Does all pairs, on as many threads as the current rayon pool has.
     ///
     /// # Errors
-    /// As [`check`](Self::check), and what a solve refuses.
+    /// Those of [`check`](Self::check), and what a solve refuses.
     pub fn run(&self, problem: &Problem) -> Result<RankOutcome> {
         let stop = Arc::new(AtomicBool::new(false));
         self.watched(problem, &[], &|_| (), &stop)
@@ -168,7 +168,7 @@ impl<'a> RankSearch<'a> {
     /// their number.
     ///
     /// # Errors
-    /// As [`run`](Self::run).
+    /// Those of [`run`](Self::run).
     pub fn watched(
         &self,
         problem: &Problem,

@@ -56,7 +56,7 @@ impl BiasRecords {
     /// Reads the records with their hypergradients.
     ///
     /// # Errors
-    /// As [`read`](KeptRecords::read), and [`Error::Npy`].
+    /// Those of [`read`](KeptRecords::read), and [`Error::Npy`].
     pub fn read_all(folder: &Path) -> Result<Self> {
         let mut records = Self::read(folder)?;
         records.bias.gradients = read_matrix(&folder.join(GRADIENTS))?;

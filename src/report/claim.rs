@@ -53,7 +53,7 @@ impl RunFolder {
     /// written.
     ///
     /// # Errors
-    /// As [`new`](Self::new), if something came in the way meanwhile; [`Error::Write`].
+    /// Those of [`new`](Self::new), if something came in the way meanwhile; [`Error::Write`].
     pub fn create(&self, config: &str, inputs: &[(&str, String)]) -> Result<()> {
         let fill = |folder: &Self| {
             for (name, text) in inputs {

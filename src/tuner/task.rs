@@ -50,7 +50,7 @@ impl Task {
     /// kept for the judge.
     ///
     /// # Errors
-    /// As [`OuterError::split`].
+    /// Those of [`OuterError::split`].
     pub fn of_data(
         problem: Problem,
         outer: OuterError,
@@ -85,7 +85,7 @@ impl Task {
     /// A benchmark with noise; its truth judges.
     ///
     /// # Errors
-    /// As [`OuterError::split`].
+    /// Those of [`OuterError::split`].
     pub fn of_benchmark(
         clean: &Benchmark,
         noise: Noise,

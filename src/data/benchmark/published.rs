@@ -32,7 +32,7 @@ fn read(folder: &Path, file: &str, variable: &str) -> Result<Array2<f64>> {
 /// X of the authors' benchmark A.
 ///
 /// # Errors
-/// As [`Source::read`].
+/// Those of [`Source::read`].
 pub fn published_a(folder: &Path) -> Result<Array2<f64>> {
     read(folder, "Benchmark_A.mat", "X")
 }
@@ -40,7 +40,7 @@ pub fn published_a(folder: &Path) -> Result<Array2<f64>> {
 /// X of the authors' benchmark B.
 ///
 /// # Errors
-/// As [`Source::read`].
+/// Those of [`Source::read`].
 pub fn published_b(folder: &Path) -> Result<Array2<f64>> {
     read(folder, "Benchmark_B.mat", "X")
 }
@@ -48,7 +48,7 @@ pub fn published_b(folder: &Path) -> Result<Array2<f64>> {
 /// Benchmark C on the first `rank` of the ten source signals.
 ///
 /// # Errors
-/// As [`Source::read`]; [`Error::TooFewSignals`].
+/// Those of [`Source::read`]; [`Error::TooFewSignals`].
 pub fn published_c(folder: &Path, m: usize, rank: usize, seed: u64) -> Result<Benchmark> {
     let file = "AC10_art_spectr_noi.mat";
     let signals = read(folder, file, "X")?;
@@ -63,7 +63,7 @@ pub fn published_c(folder: &Path, m: usize, rank: usize, seed: u64) -> Result<Be
 /// apart, with abundance maps of `side`×`side` pixels.
 ///
 /// # Errors
-/// As [`Source::read`]; [`Error::TooFewSignals`].
+/// Those of [`Source::read`]; [`Error::TooFewSignals`].
 pub fn published_d(folder: &Path, side: usize, rank: usize, seed: u64) -> Result<Benchmark> {
     let file = "USGS_pruned_10_deg.mat";
     let spectra = read(folder, file, "B")?;
