@@ -1,16 +1,16 @@
-//! What the paper's authors published (their repository Dataset_signal_HPO), read
-//! from a folder that holds a copy.
+//! The data that the paper's authors published (their repository Dataset_signal_HPO), read from a
+//! local copy.
 //!
-//! | file | variable | what |
+//! | file | variable | contents |
 //! |---|---|---|
 //! | `Benchmark_A.mat` | X 1000×50 | their benchmark A; its numerical rank is 5 |
 //! | `Benchmark_B.mat` | X 1000×50 | their benchmark B; its numerical rank is 5 |
 //! | `AC10_art_spectr_noi.mat` | X 10×1000 | ten source signals; five are W of C |
 //! | `USGS_pruned_10_deg.mat` | B 224×62 | reflectances; five are W of D |
 //!
-//! Which five the authors took, they do not say. Here it is the first five in the
-//! order of the file (for D: the first five that are pairwise more than 15° apart),
-//! and H is drawn as in the synthetic benchmarks.
+//! The authors do not say which five they took. Here they are the first five in the order of the
+//! file (for D: the first five that are pairwise more than 15° apart), and H is drawn as in the
+//! synthetic benchmarks.
 
 use std::path::Path;
 
