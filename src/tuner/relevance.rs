@@ -72,7 +72,7 @@ impl Prior {
 }
 
 /// φ, the noise: twice the divergence of an entry. For counts under KL it is 1, and for thinned
-/// counts it is divided by their share.
+/// counts it is divided by the share that the updates see.
 fn noise(books: &Books<'_>) -> f64 {
     let task = books.task;
     match (task.outer.unseen, task.noise()) {
