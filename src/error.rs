@@ -237,7 +237,9 @@ pub enum Error {
     #[error("X is 1×1: there is nothing to factorise in a single number")]
     TooSmall,
     /// Fewer rows than several processes can share.
-    #[error("{rows} rows cannot be split over {processes} processes: each needs two; start fewer processes")]
+    #[error(
+        "{rows} rows cannot be split over {processes} processes: each needs two; start fewer processes"
+    )]
     FewRows {
         /// Rows of X.
         rows: usize,

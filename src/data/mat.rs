@@ -145,7 +145,8 @@ impl<'a> Element<'a> {
     /// The parts of the matrix in it, to be read one after another. `None` if it is not a matrix.
     fn parts(self) -> Result<Option<Parts<Box<dyn Read + 'a>>>, Reason> {
         let (kind, length, input): (u32, usize, Box<dyn Read + 'a>) = if self.kind == COMPRESSED {
-            let torn = |_| Reason::from("it is damaged: a compressed element cannot be decompressed");
+            let torn =
+                |_| Reason::from("it is damaged: a compressed element cannot be decompressed");
             let mut decoder = ZlibDecoder::new(self.contents);
             let tag = Tag::read(&mut decoder, self.little_endian).map_err(torn)?;
             (tag.kind, tag.length, Box::new(decoder))
