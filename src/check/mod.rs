@@ -258,9 +258,9 @@ fn compare(
 
 /// The size of `dE/dλ` that rounding alone can produce, at the largest weight.
 struct Rounding {
-    /// That of the modes that differentiate.
+    /// Size in the modes that differentiate.
     of_tangents: f64,
-    /// That of finite differences.
+    /// Size in finite differences.
     of_differences: f64,
 }
 

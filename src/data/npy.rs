@@ -113,7 +113,7 @@ pub(super) fn as_matrix(shape: &[usize]) -> Result<[usize; 2], String> {
 /// the input. `check` gets the shape before memory is allocated.
 ///
 /// # Errors
-/// That of `check`; `wrong` makes the error of any other reason.
+/// The error of `check`; `wrong` makes the error of any other reason.
 pub(super) fn read_numbers(
     mut input: impl Read,
     available: u64,

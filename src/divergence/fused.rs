@@ -35,9 +35,9 @@ impl Fused {
 /// Two numbers for an entry, one for each part.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct EntryParts {
-    /// That of ∇⁺.
+    /// Number of ∇⁺.
     pub positive: f64,
-    /// That of ∇⁻.
+    /// Number of ∇⁻.
     pub negative: f64,
 }
 

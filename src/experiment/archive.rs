@@ -1,9 +1,9 @@
 //! The folder of an experiment: one small file per fit.
 //!
 //! ```text
-//! experiment.json               the protocol, and which datasets there are
-//! experiment.lock               claimed by whoever writes
-//! DATASET/dataset.json          what it is
+//! experiment.json               the protocol, and the names of the datasets
+//! experiment.lock               locked by the process that writes
+//! DATASET/dataset.json          the dataset
 //! DATASET/truth_W.npy, truth_H.npy
 //! DATASET/start-07/CONTENDER.json
 //! DATASET/start-07/CONTENDER_W.npy, CONTENDER_H.npy

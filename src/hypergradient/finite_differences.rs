@@ -23,7 +23,7 @@ use crate::numerics::{Precision, to_host};
 /// denominator comes near zero.
 ///
 /// # Memory
-/// That of one bunch.
+/// The memory of one bunch.
 #[derive(Debug, Clone, Copy)]
 pub struct FiniteDifferences {
     /// First h, relative to λ or to a hundredth of the λ at which penalty and fit pull equally

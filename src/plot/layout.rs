@@ -144,7 +144,7 @@ fn y_marks(chart: &Chart, y: &Range<f64>, logarithmic: bool) -> Marks {
     marks.into_iter().zip(texts).collect()
 }
 
-/// As many round numbers as fit.
+/// The largest set of round numbers that fits.
 fn even_marks(chart: &Chart, x: &Range<f64>, room: f64) -> Marks {
     let mut points = chart.series.iter().flat_map(|series| &series.points);
     let bars = chart.series.iter().any(|series| series.mark == Mark::Bars);

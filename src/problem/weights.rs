@@ -137,7 +137,7 @@ impl Weights {
         Box::new(all.filter(move |index| test(self[*index])))
     }
 
-    /// As an ordinary matrix.
+    /// The weights as an array.
     pub fn to_array(&self) -> Array2<f64> {
         match self {
             Self::Binary(counts) => counts.mapv(f64::from),
@@ -168,7 +168,7 @@ impl Weights {
         }
     }
 
-    /// As a matrix: sparse if only listed entries have a weight, otherwise dense.
+    /// The weights as a matrix: sparse if only listed entries have a weight, otherwise dense.
     pub fn to_stored(&self) -> Matrix {
         match self {
             Self::Listed { at, elsewhere } if *elsewhere == 0.0 => Matrix::Sparse(at.clone()),

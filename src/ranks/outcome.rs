@@ -11,9 +11,9 @@ pub struct RankError {
     pub rank: usize,
     /// The split, counted from 0.
     pub split: usize,
-    /// That of plain updates, stopped early.
+    /// Error of plain updates, stopped early.
     pub plain: f64,
-    /// That of the preset practical, if it was requested.
+    /// Error of the preset practical, if it was requested.
     pub tuned: Option<f64>,
 }
 
@@ -28,9 +28,9 @@ impl RankError {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Measure {
-    /// That of plain updates.
+    /// Error of plain updates.
     Plain,
-    /// That of the preset practical.
+    /// Error of the preset practical.
     Tuned,
 }
 

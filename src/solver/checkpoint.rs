@@ -157,7 +157,7 @@ impl Checkpoint {
         })
     }
 
-    /// As bytes: magic, version, SHA-256 of the rest, the rest.
+    /// The checkpoint as bytes: magic, version, SHA-256 of the rest, the rest.
     pub fn encode(&self) -> Vec<u8> {
         let body = postcard::to_stdvec(self).expect("a checkpoint is plain data");
         let mut bytes = Vec::with_capacity(MAGIC.len() + 4 + DIGEST + body.len());
@@ -168,7 +168,7 @@ impl Checkpoint {
         bytes
     }
 
-    /// From bytes.
+    /// A checkpoint from bytes.
     ///
     /// # Errors
     /// [`CheckpointFault`]: not a checkpoint, of another version, or damaged.

@@ -20,12 +20,12 @@ pub(crate) struct Multiplier<'a> {
 
 /// The cotangents of an update's inputs.
 pub(crate) struct Cotangents {
-    /// That of the factor, n×r.
+    /// Cotangent of the factor, n×r.
     pub factor: Tensor<2>,
-    /// That of the other factor, r×m, if it was requested.
+    /// Cotangent of the other factor, r×m, if it was requested.
     pub other: Option<Tensor<2>>,
-    /// That of each term's weight, n×r, to be summed to the weight's shape. `None` if the weight is
-    /// fixed.
+    /// Cotangent of each term's weight, n×r, to be summed to the weight's shape. `None` if the
+    /// weight is fixed.
     pub weights: Vec<Option<Tensor<2>>>,
 }
 

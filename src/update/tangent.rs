@@ -14,9 +14,9 @@ use crate::split::Split;
 pub(crate) struct Direction {
     /// ẇ, n×r.
     pub factor: Tensor<2>,
-    /// That of the other factor, m×r.
+    /// Direction of the other factor, m×r.
     pub other: Option<Tensor<2>>,
-    /// That of the weight of each term, broadcasting to n×r.
+    /// Direction of the weight of each term, broadcasting to n×r.
     pub weights: Vec<Option<Tensor<2>>>,
 }
 

@@ -273,7 +273,7 @@ mod tests {
                 "{text}: {found:?}"
             );
         }
-        // As pandas writes it, with numbers as names.
+        // A table of pandas, with numbers as names.
         let pandas = read(b",0,1,2\n0,5,6,7\n1,8,9,1\n").unwrap();
         assert_eq!(pandas.values, array![[5.0, 6.0, 7.0], [8.0, 9.0, 1.0]]);
         assert_eq!(names(&pandas.row_labels), ["0", "1"]);
@@ -385,7 +385,7 @@ mod tests {
         assert_eq!(seen(",2001,2002\n0,5,6\n1,7,8\n"), ((2, 2), true, true));
         assert_eq!(seen(",2001,2002\n7,5,6\n3,7,8\n"), ((2, 2), true, true));
         assert_eq!(seen("Unnamed: 0,a\n0,5\n1,7\n"), ((2, 1), true, true));
-        // As R writes it, and names that look like missing entries.
+        // A table of R, and names that look like missing entries.
         assert_eq!(seen("\"\",\"a\"\n\"1\",5\n\"2\",7\n"), ((2, 1), true, true));
         assert_eq!(
             seen("gene,a,NA\nTP53,5,6\nNA,7,8\n-,1,2\n"),
@@ -429,7 +429,7 @@ mod tests {
             let options = TableOptions::default();
             read_separated(bytes, "a.txt", Separator::Whitespace, options).unwrap()
         };
-        // As NumPy's savetxt writes it, and as people do.
+        // A table of NumPy's savetxt, and hand-written ones.
         let saved = text(b"# a b\n1.5e+00 2.0e+00\n3.0e+00 4.25e+00\n");
         assert_eq!(saved.values, array![[1.5, 2.0], [3.0, 4.25]]);
         let by_hand = text(b"  x   y\n 1.5\t2 \n\n 30   nan\n");
