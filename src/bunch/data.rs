@@ -64,16 +64,16 @@ impl Data {
             return Err(Error::NotSplit {
                 what: "tensors as large as X".into(),
                 processes: problem.processes().size(),
-                reason: "only the fused engine adds up over processes; --engine autodiff and \
-                         divergences without functions of plain numbers run in one process",
+                reason: "only the fused engine supports several processes; --engine autodiff, and \
+                         divergences without formulas in plain numbers, run in one process",
             });
         }
         if problem.is_sparse() && n as f64 * m as f64 > LARGEST_DENSE {
             return Err(Error::SparseUnsupported {
                 reason: format!(
                     "tensor operations need every entry of a {n}×{m} matrix; without \
-                     --engine autodiff, and with a divergence in plain numbers, only what is \
-                     stored is needed"
+                     --engine autodiff, and with a divergence in plain numbers, only \
+                     stored entries are needed"
                 ),
             });
         }

@@ -281,7 +281,7 @@ impl Bunch {
                 return Err(Error::Conflict {
                     first: "a tuned penalty on one factor",
                     second: "a bunch that updates only the other",
-                    reason: "the hypergradient would be zero; let the bunch cover both",
+                    reason: "the hypergradient would be zero; use a bunch over both",
                 });
             }
         }
@@ -425,7 +425,7 @@ impl Bunch {
             Mode::Reverse | Mode::Adjoint => return Ok(()),
             Mode::Forward if self.independent_rows().is_some() || !by_row => return Ok(()),
             Mode::Forward => "a tangent for each row would pass through all processes",
-            Mode::Implicit => "processes would reach their fixed points after different updates",
+            Mode::Implicit => "processes would need different numbers of updates",
             Mode::FiniteDifferences => "it moves one weight at a time",
         };
         Err(Error::NotSplit {

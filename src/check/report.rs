@@ -199,7 +199,7 @@ impl fmt::Display for CheckReport {
         for control in &self.controls {
             let found = match control.verdict {
                 Verdict::Mismatch => "found, as it must be",
-                Verdict::Pass => "NOT FOUND: the checker is blind",
+                Verdict::Pass => "NOT FOUND: the checker is unreliable",
                 Verdict::Unchecked => "could not be tried",
             };
             writeln!(formatter, "control: {} ({})", control.mistake, found)?;

@@ -33,7 +33,7 @@ impl Criterion for HeldOut {
             None => Err(Error::Conflict {
                 first: "the held-out criterion",
                 second: "a problem without held-out weights",
-                reason: "say which entries are held out with Problem::held_out",
+                reason: "set the held-out entries with Problem::held_out",
             }),
         }
     }

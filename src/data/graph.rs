@@ -67,7 +67,8 @@ pub fn read_edges(path: &Path, vertices: usize, names: Option<&[String]>) -> Res
         let found = known.or_else(number).filter(|index| *index < vertices);
         found.ok_or_else(|| {
             let last = vertices - 1 + first;
-            let text = format!("'{field}' is no vertex: they are {first} to {last}, or names");
+            let text =
+                format!("'{field}' is not a vertex: vertices are {first} to {last}, or names");
             refused(line, &text)
         })
     };

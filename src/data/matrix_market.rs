@@ -168,7 +168,7 @@ impl<R: BufRead> Lines<'_, R> {
         match whole(field) {
             Some(line) if (1..=lines).contains(&line) => Ok((line - 1) as u32),
             _ => Err(self.wrong(format!(
-                "'{}' is no {what}: they count from 1 to {lines}",
+                "'{}' is not a {what}: {what}s are counted from 1 to {lines}",
                 shown(field)
             ))),
         }
@@ -183,10 +183,9 @@ impl<R: BufRead> Lines<'_, R> {
     fn check_end<'b>(&self, mut fields: impl Iterator<Item = &'b [u8]>) -> Result<()> {
         match fields.next() {
             None => Ok(()),
-            Some(field) => Err(self.wrong(format!(
-                "the entry ends before '{}', which has no meaning here",
-                shown(field)
-            ))),
+            Some(field) => {
+                Err(self.wrong(format!("unexpected '{}' after the entry", shown(field))))
+            }
         }
     }
 }
@@ -298,9 +297,13 @@ mod tests {
                 "promise 3 entries, and the file ends after 1",
             ),
             ("2 2 1\n1 1 1\n\n1 2 1\n", 5, "one more"),
-            ("2 2 1\n0 1 1\n", 3, "'0' is no row: they count from 1 to 2"),
-            ("2 2 1\n1 3 1\n", 3, "'3' is no column"),
-            ("2 2 1\n1 1.0 1\n", 3, "'1.0' is no column"),
+            (
+                "2 2 1\n0 1 1\n",
+                3,
+                "'0' is not a row: rows are counted from 1 to 2",
+            ),
+            ("2 2 1\n1 3 1\n", 3, "'3' is not a column"),
+            ("2 2 1\n1 1.0 1\n", 3, "'1.0' is not a column"),
             ("2 2 1\n1 1 x\n", 3, "'x' is not a number"),
             ("2 2 1\n1 1\n", 3, "no value"),
             ("2 2 1\n1\n", 3, "no column"),

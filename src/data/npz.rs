@@ -124,7 +124,7 @@ impl<'a, R: Read + Seek> Archive<'a, R> {
         // The checksum of an entry is checked at its end.
         match input.read(&mut [0]) {
             Ok(0) => Ok(numbers),
-            Ok(_) => Err(wrong("it goes on behind the last entry".into())),
+            Ok(_) => Err(wrong("it is longer than its header says".into())),
             Err(error) => Err(wrong(error.to_string())),
         }
     }

@@ -134,7 +134,7 @@ impl Factors {
                 return Err(Error::NotSplit {
                     what: format!("the start {initial}"),
                     processes: problem.processes().size(),
-                    reason: "its singular vectors are those of all rows; take a random start",
+                    reason: "it needs all rows; use a random start",
                 });
             }
             Initial::Nndsvd => nndsvd(problem, rank, &mut generator, Zeros::Kept)?,

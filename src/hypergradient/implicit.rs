@@ -98,8 +98,8 @@ impl Differentiate for Implicit {
             .independent_rows()
             .ok_or_else(|| Error::ModeUnsupported {
                 mode: self.name(),
-                reason: "it takes a bunch over one factor whose penalties do not couple its \
-                         rows: otherwise I − A is one nr×nr matrix"
+                reason: "it needs a bunch over one factor and penalties that do not couple its \
+                         rows; otherwise I − A is one nr×nr matrix"
                     .into(),
             })?;
         let bound = bunch.bind(lambda);

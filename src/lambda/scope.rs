@@ -135,7 +135,7 @@ pub(crate) fn check_weights_by_component(penalty: &dyn Penalty, scope: &str) -> 
     Err(Error::ScopeUnsupported {
         scope: scope.into(),
         reason: format!(
-            "penalty '{}' mixes the components of a row; it takes the scopes row and shared",
+            "penalty '{}' is not a sum over entries; use the scope row or shared",
             penalty.name()
         ),
     })

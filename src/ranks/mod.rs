@@ -137,7 +137,7 @@ impl<'a> RankSearch<'a> {
             return Err(Error::Conflict {
                 first: "the training error",
                 second: "a search for the rank",
-                reason: "it falls with every component; ranks are compared by what the updates do not see",
+                reason: "it falls with every component; ranks are compared on data that the updates do not see",
             });
         }
         problem.check_domain(self.divergence.as_ref())?;

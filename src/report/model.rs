@@ -81,7 +81,7 @@ impl RunRecords {
             None => return Err(broken(format!("there is no '{key}'"))),
         };
         let value = text.parse();
-        value.map_err(|_| broken(format!("'{text}' is no value of '{key}'")))
+        value.map_err(|_| broken(format!("'{text}' is not a valid value of '{key}'")))
     }
 }
 
@@ -109,7 +109,7 @@ pub fn arrangement(what: &'static str, known: &[String], found: &[String]) -> Re
             if places.insert(name.clone(), place).is_some() {
                 return Err(Error::Features {
                     what,
-                    reason: format!("the name '{name}' stands twice, and their order differs"),
+                    reason: format!("the name '{name}' occurs twice, and the order differs"),
                 });
             }
         }

@@ -188,8 +188,8 @@ impl Solver {
             let penalty = penalty.ok_or_else(|| Error::NotSplit {
                 what: format!("the penalty {} on W", term.penalty.name()),
                 processes: processes.size(),
-                reason: "it ties rows together that different processes have; on H it can be \
-                         used: factorise the transpose",
+                reason: "it couples rows of different processes; it works on H, so factorise the \
+                         transpose",
             })?;
             Ok(PenaltyTerm {
                 penalty,

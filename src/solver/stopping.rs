@@ -32,7 +32,7 @@ impl fmt::Display for StopReason {
             Self::Converged => "converged",
             Self::MaxIterations => "reached the last iteration",
             Self::OutOfPatience => "the outer error fell no further",
-            Self::OwnRule => "a stopping rule said so",
+            Self::OwnRule => "a stopping rule ended it",
             Self::Interrupted => "interrupted",
             Self::NotFinite => "became non-finite",
             Self::Refused => "the hypergradient's mode refused",

@@ -101,7 +101,7 @@ impl Solver {
             (BunchOver::One, true, true) => Err(Error::Conflict {
                 first: "tuned penalties on both factors",
                 second: "a bunch over one of them",
-                reason: "hypergradients must go through both; let the bunch be over both",
+                reason: "hypergradients must go through both; use a bunch over both",
             }),
             (BunchOver::One, _, false) => Ok(Span::One(Side::W)),
             (BunchOver::One, false, true) => Ok(Span::One(Side::H)),

@@ -96,7 +96,7 @@ impl<R: BufRead> Lines<'_, R> {
         let is_pattern = match field {
             "real" | "double" | "integer" | "unsigned-integer" => false,
             "pattern" if is_array => {
-                return Err(self.wrong("an array without values (pattern) is no matrix"));
+                return Err(self.wrong("an array must have values, so it cannot be a pattern"));
             }
             "pattern" => true,
             "complex" => return Err(self.wrong("the matrix is complex; real ones can be read")),
