@@ -54,7 +54,7 @@ pub struct BiasArguments {
     /// Iterations before hypergradients are compared
     #[arg(long, value_name = "N", default_value_t = 50)]
     warm_up: usize,
-    /// Rescale inside the loop, as in fit
+    /// Rescale W and H before each bunch, as in fit
     #[arg(long, default_value = "none", value_parser = words::<Normalization>())]
     normalize: Normalization,
     #[command(flatten)]

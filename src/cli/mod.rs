@@ -4,7 +4,7 @@
 //! | exit code | meaning |
 //! |---|---|
 //! | 0 | done |
-//! | 1 | a check failed (`gradcheck`), or a run broke down on its way (`fit`, `resume`) |
+//! | 1 | a check failed (`gradcheck`), a run broke down, or its report could not be written (`fit`, `resume`) |
 //! | 2 | bad input or usage; nothing was written |
 //! | 130 | interrupted; a checkpoint was written if there is a run folder |
 

@@ -92,7 +92,7 @@ impl<T: Real, S: Simd> Lanes<T, S> {
         Self::new(self.simd, error)
     }
 
-    /// `yes` where `self < bound`, else `no`.
+    /// `yes` if `self < bound`, else `no`, lane by lane.
     #[inline(always)]
     pub(crate) fn where_less(self, bound: Self, yes: Self, no: Self) -> Self {
         let value = T::where_less(self.simd, self.value, bound.value, yes.value, no.value);
