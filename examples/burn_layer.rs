@@ -1,9 +1,9 @@
-//! altbi as a layer in somebody else's Burn training loop.
+//! altbi as a layer in a Burn training loop.
 //!
-//! A linear encoder guesses W from X in one step; the layer improves the guess by four
-//! multiplicative updates and gives back the error of what it has. Everything is on the caller's
-//! tape: one `backward` goes through the error, the updates (with the dictionary H and the
-//! weights λ in them) and the encoder. So the encoder learns where the updates want to begin.
+//! A linear encoder guesses W from X in one step. The layer improves the guess by four
+//! multiplicative updates and returns the error of the result. Everything is on the caller's tape:
+//! one `backward` goes through the error, the updates (with the dictionary H and the weights λ) and
+//! the encoder. So the encoder learns a good start for the updates.
 //!
 //! ```text
 //! cargo run --release --example burn_layer
@@ -16,14 +16,14 @@ use altbi::{Beta, Bunch, L1, Pair, PenaltyTerm, Precision, Problem, Result, Side
 use burn::tensor::activation::softplus;
 use burn::tensor::{DType, Tensor, TensorData};
 
-/// Everything that is learned.
+/// All learned parameters.
 #[derive(Clone)]
 struct Parameters {
     /// m×r: the guess is `softplus(X encoder)`.
     encoder: Tensor<2>,
     /// m×r: Hᵀ is its exponential.
     dictionary: Tensor<2>,
-    /// n×1: so is λ.
+    /// n×1: λ is its exponential.
     weights: Tensor<2>,
 }
 
@@ -36,7 +36,7 @@ impl Parameters {
         }
     }
 
-    /// Encoder, layer, loss.
+    /// The loss of the layer on the encoder's guess.
     fn loss(&self, layer: &Bunch, x: &Tensor<2>) -> Tensor<1> {
         let guess = softplus(x.clone().matmul(self.encoder.clone()), 1.0);
         let pair = Pair {
@@ -47,7 +47,7 @@ impl Parameters {
         layer.outer_errors(&improved).sum()
     }
 
-    /// The loss, and its slopes by Burn's tape.
+    /// The loss, and its gradients by Burn's tape.
     fn slopes(&self, layer: &Bunch, x: &Tensor<2>) -> (f64, Self) {
         let leaves = self.each(|tensor| tensor.clone().autodiff().require_grad());
         let loss = leaves.loss(layer, &x.clone().autodiff());
@@ -74,7 +74,7 @@ fn main() -> Result<()> {
     );
     let layer = Bunch::fused(&problem, rule, of_h, Arc::new(Training), span, 4)?;
 
-    // Tensors of the caller's own, wherever those of the problem are.
+    // The caller's own tensors, on the device of the problem.
     let device: burn::tensor::Device = problem.device().clone().into();
     let draw = |[rows, columns]: [usize; 2], scale: f64| {
         let entry = |place: usize| scale * ((place * 7 % 11) as f64 / 11.0 - 0.5);
@@ -90,7 +90,7 @@ fn main() -> Result<()> {
         weights: draw([rows, 1], 0.1) - 3.0,
     };
 
-    // Is the slope right? Against a central difference in one number of the dictionary.
+    // Compares the gradient with a central difference in one number of the dictionary.
     let (first, slopes) = parameters.slopes(&layer, &x);
     let moved = |by: f64| {
         let mut one = vec![0.0; columns * rank];
@@ -109,7 +109,7 @@ fn main() -> Result<()> {
     println!("slope {slope:.8}, by differences {difference:.8}");
     assert!((slope - difference).abs() < 1e-6 * difference.abs().max(1.0));
 
-    // Plain descent, each tensor by a step of the same length.
+    // Gradient descent, with a step of the same length for each tensor.
     let mut last = first;
     for step in 0..300 {
         let (loss, slopes) = parameters.slopes(&layer, &x);

@@ -1,7 +1,7 @@
-//! An outer error of your own: λ is tuned for what you care about, whatever the updates lower.
+//! Your own outer error: λ is tuned for it, while the updates minimise the divergence.
 //!
 //! Here it is `E = Σ log(1 + (x − y)²)` over held-out entries. A gross error counts little more
-//! than a large one, so a few broken entries do not decide about λ.
+//! than a large one, so a few broken entries do not dominate the choice of λ.
 //!
 //! ```text
 //! cargo run --release --example custom_criterion
@@ -45,7 +45,7 @@ impl Criterion for Robust {
         (residuals.square().log1p() * weights).sum_dim(1)
     }
 
-    // Reverse mode does without; forward and adjoint mode need it.
+    // Reverse mode does not need it; forward and adjoint mode do.
     fn derivative(
         &self,
         _: &dyn Divergence,
@@ -65,7 +65,7 @@ fn main() -> Result<()> {
     }
     let problem = Problem::new(&x, Precision::F64)?.speckled(0.1, 1)?;
 
-    // Is the derivative right? Every mode on one bunch, and differences.
+    // Checks the derivative: every mode on one bunch, and finite differences.
     let of_w = Rule::new(Arc::new(Beta::KL), vec![PenaltyTerm::tuned(Smooth)]);
     let of_h = Rule::new(Arc::new(Beta::KL), Vec::new());
     let span = Span::One(Side::W);
@@ -82,8 +82,8 @@ fn main() -> Result<()> {
     println!("{report}");
     report.assert_consistent();
 
-    // Tuned and stopped by it, and by the divergence of the held-out entries, which the broken
-    // ones rule: which has the lower robust error?
+    // Compares two runs by the robust error. One is tuned and stopped by it, the other by the
+    // divergence of the held-out entries, which the broken ones dominate.
     let config = AltBiConfig::new(6)
         .with_units(Units::Relative)
         .with_lambda_step(LambdaStep::Adam(0.3))

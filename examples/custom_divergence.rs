@@ -1,6 +1,6 @@
-//! A divergence of your own: the squared Hellinger distance
-//! `d(x, y) = (√x − √y)²`, first on tensors alone, then with a hand-written slope, and last in
-//! plain numbers as well, which makes it as fast as those that are built in.
+//! Your own divergence: the squared Hellinger distance `d(x, y) = (√x − √y)²`. It is written first
+//! on tensors only, then with a hand-written slope, and last in plain numbers too, which makes it
+//! as fast as the built-in ones.
 //!
 //! ```text
 //! cargo run --release --example custom_divergence
@@ -36,12 +36,11 @@ impl Divergence for Hellinger {
     }
 }
 
-/// The same with the derivative of its split, so that it joins every mode, and in plain
-/// numbers, so that it runs on fused loops.
+/// The same with the derivative of its split, for all modes, and in plain numbers, for fused loops.
 #[derive(Debug, Clone, Copy)]
 struct HellingerWithSlope;
 
-/// The same formulas, of numbers instead of tensors.
+/// The same formulas, on numbers instead of tensors.
 #[derive(Debug)]
 struct HellingerOfNumbers;
 
@@ -93,11 +92,11 @@ impl Divergence for HellingerWithSlope {
 }
 
 fn main() -> Result<()> {
-    // Positive data: √ has no derivative at 0, on the tape as elsewhere.
+    // The data are positive, because √ has no derivative at 0.
     let x = altbi::data::benchmark_a(120, 25, 3, 4).x + 0.01;
     let problem = Problem::new(&x, Precision::F64)?;
 
-    // Without slope: reverse mode works, and finite differences vouch for it.
+    // Without slope: reverse mode works, and finite differences confirm it.
     let report = check(&problem, Hellinger, L1)?;
     println!("{report}");
     report.assert_consistent();

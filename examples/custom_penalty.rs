@@ -1,9 +1,8 @@
-//! A penalty of your own: `r(w) = Σ_k log(1 + w_k / ε)`.
+//! Your own penalty: `r(w) = Σ_k log(1 + w_k / ε)`.
 //!
-//! It is sparser than ℓ1: its pull on an entry grows as the entry shrinks. Value
-//! and split gradient are all that reverse mode needs; with tangent and cotangent
-//! the penalty also works in forward, adjoint and implicit mode. The gradient
-//! checker then compares them all.
+//! It gives sparser factors than ℓ1, because its gradient grows as an entry shrinks. Reverse mode
+//! needs only the value and the split gradient. With tangent and cotangent the penalty also works
+//! in forward, adjoint and implicit mode. The gradient checker then compares them all.
 //!
 //! ```text
 //! cargo run --release --example custom_penalty
@@ -26,7 +25,7 @@ impl Penalty for Logarithm {
         (w.clone() * self.epsilon.recip()).log1p().sum_dim(1)
     }
 
-    // The gradient 1 / (w + ε) is positive: all of it goes into p⁺.
+    // The gradient 1 / (w + ε) is positive, so all of it is p⁺.
     fn split(&self, w: &Tensor<2>) -> Split {
         Split {
             positive: (w.clone() + self.epsilon).recip(),
@@ -42,7 +41,7 @@ impl Penalty for Logarithm {
         })
     }
 
-    // Entry by entry, so the transpose is the same.
+    // The derivative is diagonal, so it equals its transpose.
     fn cotangent(&self, w: &Tensor<2>, parts: &Split) -> Option<Tensor<2>> {
         self.tangent(w, &parts.positive).map(|split| split.positive)
     }

@@ -1,8 +1,8 @@
-//! A λ step of your own: resilient propagation (Rprop), along log λ.
+//! Your own λ step: resilient propagation (Rprop), along log λ.
 //!
-//! Every weight has a step length of its own. It grows while the slope keeps its sign, and
-//! shrinks when the sign changes; how steep the slope is does not matter. The solver keeps the
-//! step's memory, in checkpoints too.
+//! Every weight has its own step length. It grows while the slope keeps its sign, and shrinks when
+//! the sign changes. The size of the slope does not matter. The solver stores the memory of the
+//! step, also in checkpoints.
 //!
 //! ```text
 //! cargo run --release --example custom_step

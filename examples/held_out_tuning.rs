@@ -1,5 +1,5 @@
 //! Does a penalty help on my data, and how strong should it be? The preset `practical` holds
-//! entries out, tunes λ on them, and says whether plain updates would have done as well.
+//! entries out, tunes λ on them, and says whether plain updates are as good.
 //!
 //! ```text
 //! cargo run --release --example held_out_tuning -- held_out_tuning.svg
@@ -11,13 +11,13 @@ use altbi::practical::Practical;
 use altbi::{Beta, Factors, L1, NoPenalty, PenaltyTerm, Precision, Problem, Result, Side, Smooth};
 use ndarray::Array2;
 
-/// The picture: one of the true sinusoids, and what was found with and without penalty.
+/// The figure: one column of X, true and estimated, with and without penalty.
 fn picture() -> Result<String> {
     let noisy = Noise::Poisson(3.0).on(&benchmark_b(200, 30, 4, 50), 50);
     let truth = noisy.w.dot(&noisy.h);
     let problem = Problem::new(&noisy.x, Precision::F64)?;
 
-    // Smooth columns of W, few entries in H; twice as many components as there are.
+    // Smooth columns of W and few entries in H, with twice the true number of components.
     let penalties = [
         (Side::W, PenaltyTerm::tuned(Smooth)),
         (Side::H, PenaltyTerm::tuned(L1)),
@@ -42,7 +42,7 @@ fn picture() -> Result<String> {
     println!("error against the truth: {with:.4} with tuned penalties, {without:.4} without");
     assert!(with < 0.7 * without);
 
-    // One column of X in the truth, in the data and in both reconstructions.
+    // One column of the true matrix, of the data and of both reconstructions.
     let line = |matrix: Array2<f64>| (0..120).map(|row| (row as f64, matrix[[row, 3]])).collect();
     let of = |found: Factors| line(found.w.dot(&found.h));
     Ok(Chart::new("row", "column 3 of X", Scale::Linear)

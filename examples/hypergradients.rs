@@ -1,5 +1,4 @@
-//! Only dE/dλ, for people with a loop of their own: one bunch of T updates, differentiated in
-//! four ways that do not share their derivatives.
+//! dE/dλ alone, for your own loop: one bunch of T updates, differentiated in four independent ways.
 //!
 //! ```text
 //! cargo run --release --example hypergradients
@@ -37,7 +36,7 @@ fn main() -> Result<()> {
         );
     }
 
-    // A step of one's own: against the slope, and E falls.
+    // A step of λ against the gradient lowers E.
     let through = bunch.hypergradient(&pair, &lambda, Mode::Reverse)?;
     let slope = through.gradients[0].clone();
     let length = 0.01 / slope.clone().abs().max().into_scalar::<f64>();

@@ -1,7 +1,7 @@
-//! Which materials are in a hyperspectral scene, and where? W holds their spectra, H their maps.
+//! Materials in a hyperspectral scene: W holds their spectra, H their maps.
 //!
 //! The scene is generated: smooth spectra over 60 bands, smooth maps of 24×24 pixels, and noise.
-//! Neighbouring bands are alike, and so are neighbouring pixels: that is what the penalties say.
+//! Neighbouring bands are alike, and so are neighbouring pixels. The penalties encode this.
 //!
 //! ```text
 //! cargo run --release --example hyperspectral -- hyperspectral.svg
@@ -18,7 +18,7 @@ use ndarray::Axis;
 const SIDE: usize = 24;
 const MATERIALS: usize = 3;
 
-/// The picture: the true maps, and beside them those found.
+/// The figure: the true maps beside the estimated ones.
 fn picture() -> Result<String> {
     let scene = Noise::Gaussian(0.2).on(&benchmark_d(60, SIDE, MATERIALS, 2), 2);
     let problem = Problem::new(&scene.x, Precision::F64)?;
@@ -39,7 +39,7 @@ fn picture() -> Result<String> {
     );
     assert!(recovered.mean_w() > 8.0 && recovered.mean_h() > 5.0);
 
-    // In the order of the true materials, each map up to 1.
+    // In the order of the true materials, each map scaled to maximum 1.
     let mut maps = h.select(Axis(0), &recovered.assignment);
     for mut map in maps.rows_mut() {
         let most = map.fold(0.0, |most: f64, value| most.max(*value));

@@ -1,7 +1,6 @@
-//! altbi in a linfa pipeline: a dataset is split, fitted, transformed and judged.
+//! altbi in a linfa pipeline: a dataset is split, fitted, transformed and classified.
 //!
-//! Two kinds of spectra; the kind of a spectrum is told by the mean code of its kind that lies
-//! nearest.
+//! There are two kinds of spectra. A spectrum is assigned to the kind with the nearest mean code.
 //!
 //! ```text
 //! cargo run --release --features linfa --example linfa_pipeline
@@ -15,7 +14,7 @@ use ndarray_of_linfa::{Array1, Array2, Axis};
 use rand::rngs::ChaCha8Rng;
 use rand::{RngExt, SeedableRng};
 
-/// Each kind has a peak of its own, with noise; the two kinds take turns.
+/// Each kind has its own peak, with noise. The two kinds alternate.
 fn spectra(count: usize) -> Dataset<f64, bool, ndarray_of_linfa::Ix1> {
     let mut generator = ChaCha8Rng::seed_from_u64(3);
     let kinds = Array1::from_shape_fn(count, |sample| sample % 2 == 0);

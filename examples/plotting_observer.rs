@@ -1,4 +1,4 @@
-//! An observer that plots: it sees every iteration, and draws what it saw.
+//! An observer that plots: it sees every iteration and draws curves.
 //!
 //! ```text
 //! cargo run --release --example plotting_observer -- plotting_observer.svg

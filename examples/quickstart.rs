@@ -7,7 +7,7 @@
 use altbi::{AltBiConfig, Result};
 
 fn main() -> Result<()> {
-    // Any matrix will do: an ndarray, a Burn tensor, or a slice with its shape.
+    // Any matrix works: an ndarray, a Burn tensor, or a slice with its shape.
     let x = altbi::data::benchmark_a(200, 30, 3, 1).x;
 
     let outcome = AltBiConfig::new(3).with_seed(7).fit(&x)?;

@@ -1,7 +1,7 @@
-//! altbi in a smartcore pipeline: components first, neighbours on the components after.
+//! altbi in a smartcore pipeline: components are the features of a nearest-neighbour classifier.
 //!
-//! Documents are counts of 60 words on two subjects. What a new document is about is told by the
-//! nearest old ones, compared by their two components in place of their 60 words.
+//! Documents are counts of 60 words on two subjects. The subject of a new document is that of the
+//! nearest old ones, by two components instead of 60 words.
 //!
 //! ```text
 //! cargo run --release --features smartcore --example smartcore_pipeline
@@ -17,7 +17,7 @@ use smartcore::neighbors::knn_classifier::KNNClassifier;
 
 const WORDS: usize = 60;
 
-/// Documents with their subjects: each subject has its half of the words, used twice as often.
+/// Documents with their subjects. Each subject uses its own half of the words twice as often.
 fn documents(count: usize, seed: u64) -> (DenseMatrix<f64>, Vec<u32>) {
     let mut generator = ChaCha8Rng::seed_from_u64(seed);
     let subjects: Vec<u32> = (0..count).map(|document| document as u32 % 2).collect();
@@ -50,7 +50,7 @@ fn main() -> Result<(), Failed> {
     let right = found.iter().zip(&truth).filter(|(a, b)| a == b).count();
     println!("{right} of {} new documents recognised", truth.len());
     assert!(right >= 36);
-    // What altbi refuses, smartcore says.
+    // Errors of altbi become errors of smartcore.
     let refused = <Outcome as UnsupervisedEstimator<_, _>>::fit(&old, AltBiConfig::new(0));
     println!("a rank of 0: {}", refused.unwrap_err());
     Ok(())

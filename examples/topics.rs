@@ -1,8 +1,8 @@
-//! What are these texts about? Topics in word counts, with a matrix that stays sparse.
+//! Topics in word counts, with a matrix that stays sparse.
 //!
-//! The texts are generated: 400 of them over 3000 words, each of 120 words mostly from one of
-//! five topics. In a topic, as in language, the k-th most frequent word is used 1/k as often as
-//! the first (Zipf). 3 % of the matrix is stored.
+//! The texts are generated: 400 of them over 3000 words, each of 120 words mostly from one of five
+//! topics. In a topic the k-th most frequent word is used 1/k as often as the first (Zipf's law). 3
+//! % of the matrix is stored.
 //!
 //! ```text
 //! cargo run --release --example topics
@@ -39,7 +39,7 @@ fn texts() -> Result<(SparseMatrix, Vec<Vec<usize>>)> {
             } else {
                 text % TOPICS
             };
-            // Zipf, near enough: the logarithm of the place is uniform.
+            // Approximately Zipf's law: the logarithm of the rank is uniform.
             let place = (WORDS as f64).powf(generator.random_range(0.0..1.0)) as usize - 1;
             *counts
                 .entry((text as u32, topics[topic][place] as u32))
@@ -70,7 +70,7 @@ fn main() -> Result<()> {
     for (component, row) in outcome.h.rows().into_iter().enumerate() {
         let mut words: Vec<usize> = (0..WORDS).collect();
         words.sort_by(|a, b| row[*b].total_cmp(&row[*a]));
-        // The topic that has most of these among its ten most frequent words.
+        // The topic with most of these words among its ten most frequent ones.
         let shared = |topic: &Vec<usize>| {
             topic[..10]
                 .iter()

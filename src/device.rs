@@ -1,4 +1,4 @@
-//! Where tensors live: the one place that names a Burn backend.
+//! Devices of tensors. Only this file names a Burn backend.
 
 use std::str::FromStr;
 
@@ -9,9 +9,8 @@ use crate::numerics::Precision;
 
 /// A Burn device.
 ///
-/// The default is Burn's ndarray backend, as the crate's design asks. Burn marks
-/// that backend as deprecated from 0.22 on, in favour of `burn-flex`, which is here
-/// as the feature `flex`. Only this file names either.
+/// The default is Burn's ndarray backend. Burn 0.22 has deprecated it in favour of `burn-flex`,
+/// which is available as the feature `flex`.
 ///
 /// Burn draws its random numbers from one global generator, so altbi draws its
 /// own on the host ([`factors`](crate::factors)): the same seed gives the same
@@ -27,7 +26,7 @@ impl Default for Device {
 }
 
 impl From<burn::tensor::Device> for Device {
-    /// A device of the caller's own. One that records a tape is taken without it: reverse mode
+    /// A device of the caller. If it records a tape, the tape is removed, because reverse mode
     /// makes its own.
     fn from(device: burn::tensor::Device) -> Self {
         Self(device.without_autodiff())
@@ -35,7 +34,7 @@ impl From<burn::tensor::Device> for Device {
 }
 
 impl From<Device> for burn::tensor::Device {
-    /// What Burn calls it.
+    /// Burn's device.
     fn from(device: Device) -> Self {
         device.0
     }
@@ -67,7 +66,7 @@ impl FromStr for Device {
 }
 
 impl Device {
-    /// Whether its tensors lie in this process's memory, where a data term can read them.
+    /// Returns true if its tensors are in this process's memory, where a data term can read them.
     pub(crate) fn is_host(&self) -> bool {
         self.0 == Self::default().0
     }

@@ -1,22 +1,22 @@
-//! What can go wrong, each case with its numbers.
+//! Errors, each with its numbers.
 
 use std::path::PathBuf;
 
 /// The crate's result.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Everything that altbi refuses or cannot do.
+/// All errors of altbi.
 ///
-/// Each variant names the condition that was violated and carries the numbers:
-/// rows and columns count from 0. What is wrong with a caller's data or settings
-/// is an `Error`; a broken invariant inside the crate is a panic.
+/// Each variant names the violated condition and carries the numbers. Rows and columns are counted
+/// from 0. Bad data or settings of a caller give an `Error`; a broken invariant inside the crate
+/// panics.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// A matrix without rows or without columns.
     #[error("{what} is empty: {rows} rows, {columns} columns")]
     EmptyMatrix {
-        /// Which matrix.
+        /// Name of the matrix.
         what: &'static str,
         /// Its rows.
         rows: usize,
@@ -28,35 +28,35 @@ pub enum Error {
         "the fused engine cannot do this: {reason}; --engine autodiff can (library: EngineChoice::Autodiff)"
     )]
     EngineUnsupported {
-        /// What it cannot do.
+        /// The unsupported request.
         reason: String,
     },
-    /// Something that only a build with a feature has.
+    /// A part that only a build with a feature has.
     #[error("{what} is not part of this build: build with --features {feature}")]
     NotBuilt {
-        /// What is missing.
+        /// Name of the missing part.
         what: &'static str,
         /// The feature that has it.
         feature: &'static str,
     },
     /// The engines differ in the first iteration.
     #[error(
-        "the fused engine and autodiff disagree about {quantity}: largest relative difference {difference:e}, allowed {tolerance:e}; --engine autodiff (library: EngineChoice::Autodiff) goes on without the fused engine, and we would like to know about this run"
+        "the fused engine and autodiff disagree about {quantity}: largest relative difference {difference:e}, allowed {tolerance:e}; --engine autodiff (library: EngineChoice::Autodiff) runs without the fused engine; please report this run"
     )]
     EnginesDisagree {
-        /// Which matrix.
+        /// Name of the matrix.
         quantity: &'static str,
         /// The largest difference, relative to the largest entry.
         difference: f64,
-        /// What is allowed.
+        /// The largest difference that is allowed.
         tolerance: f64,
     },
     /// The threads could not be started.
     #[error("cannot start {threads} threads: {reason}")]
     Threads {
-        /// How many.
+        /// Their number.
         threads: usize,
-        /// What the system said.
+        /// Error of the system.
         reason: String,
     },
     /// A negative entry where all must be nonnegative.
@@ -64,7 +64,7 @@ pub enum Error {
         "{what} must be nonnegative: entry at row {row}, column {column} is {value} (counted from 0)"
     )]
     NegativeEntry {
-        /// Which matrix.
+        /// Name of the matrix.
         what: &'static str,
         /// Row of the first such entry.
         row: usize,
@@ -78,7 +78,7 @@ pub enum Error {
         "{what} must be finite in the run's floating-point type: entry at row {row}, column {column} is {value} (counted from 0)"
     )]
     NotFiniteEntry {
-        /// Which matrix.
+        /// Name of the matrix.
         what: &'static str,
         /// Row of the first such entry.
         row: usize,
@@ -96,7 +96,7 @@ pub enum Error {
         rows: usize,
         /// Columns of X.
         columns: usize,
-        /// What counts as zero.
+        /// Entries at or below this count as zero.
         floor: f64,
     },
     /// An entry that the chosen divergence cannot measure.
@@ -106,7 +106,7 @@ pub enum Error {
     OutsideDomain {
         /// The divergence.
         divergence: String,
-        /// What it asks of each entry.
+        /// Its condition on each entry.
         condition: String,
         /// Row of the first such entry.
         row: usize,
@@ -132,21 +132,21 @@ pub enum Error {
     /// A matrix of the wrong shape.
     #[error("{what} must be {}×{}, not {}×{}", expected[0], expected[1], found[0], found[1])]
     Shape {
-        /// Which matrix.
+        /// Name of the matrix.
         what: &'static str,
         /// The shape that fits.
         expected: [usize; 2],
-        /// The shape that came.
+        /// The shape found.
         found: [usize; 2],
     },
     /// A tensor of another floating-point type.
     #[error("{what} must be of type {expected}, not {found}")]
     Precision {
-        /// Which tensor.
+        /// Name of the tensor.
         what: &'static str,
         /// The type of the problem's tensors.
         expected: String,
-        /// The type that came.
+        /// The type found.
         found: String,
     },
     /// Data in units that the floating-point type cannot work with.
@@ -159,15 +159,15 @@ pub enum Error {
         largest: f64,
         /// The floating-point type.
         precision: &'static str,
-        /// The least that works.
+        /// The smallest allowed value.
         least: f64,
-        /// The most that works.
+        /// The largest allowed value.
         most: f64,
     },
     /// A factor of zeros, which no multiplicative update can leave.
     #[error("{what} at the start must have a positive entry: multiplicative updates never leave 0")]
     ZeroFactor {
-        /// Which factor.
+        /// Name of the factor.
         what: &'static str,
     },
     /// A slice whose length is not rows times columns.
@@ -183,7 +183,7 @@ pub enum Error {
     /// Parts of a sparse matrix that do not fit together.
     #[error("these are not the parts of a sparse matrix: {reason}")]
     SparseParts {
-        /// What does not fit.
+        /// Description of the fault.
         reason: String,
     },
     /// An entry outside its sparse matrix.
@@ -210,17 +210,17 @@ pub enum Error {
         /// Its column.
         column: usize,
     },
-    /// Something that cannot be done without storing every entry of X.
+    /// A request that needs every entry of X to be stored.
     #[error("a sparse X cannot do this: {reason}")]
     SparseUnsupported {
-        /// What cannot be done, and what can.
+        /// The unsupported request, and an alternative.
         reason: String,
     },
     /// A rank outside 1 … min(n, m).
     #[error(
         "rank must lie between 1 and min(n, m) = {}, not {rank}{}",
         rows.min(columns),
-        if *rank == 0 { String::new() } else { format!(": more components than rows or columns of X ({rows}×{columns}) are not determined by it") }
+        if *rank == 0 { String::new() } else { format!(": X ({rows}×{columns}) cannot determine more components than it has rows or columns") }
     )]
     Rank {
         /// The rank asked for.
@@ -230,31 +230,33 @@ pub enum Error {
         /// Columns of X.
         columns: usize,
     },
-    /// A rank is needed, and nothing tells it.
-    #[error("say how many components to look for: --rank R")]
+    /// The rank is not given.
+    #[error("the number of components is not given: use --rank R")]
     RankMissing,
     /// A single number has no structure.
     #[error("X is 1×1: there is nothing to factorise in a single number")]
     TooSmall,
     /// Fewer rows than several processes can share.
-    #[error("{rows} rows cannot be split over {processes} processes: each needs two; run fewer")]
+    #[error(
+        "{rows} rows cannot be split over {processes} processes: each needs two; start fewer processes"
+    )]
     FewRows {
         /// Rows of X.
         rows: usize,
-        /// How many processes there are.
+        /// Number of processes.
         processes: usize,
     },
-    /// Something that needs all rows in one process.
+    /// A request that needs all rows in one process.
     #[error("{what} cannot be split over {processes} processes: {reason}")]
     NotSplit {
-        /// What it is.
+        /// The request.
         what: String,
-        /// How many processes there are.
+        /// Number of processes.
         processes: usize,
-        /// Why, and what can be done instead.
+        /// The reason, and an alternative.
         reason: &'static str,
     },
-    /// Another process of the run has failed, and says why.
+    /// Another process of the run has failed and reports the reason.
     #[error("process {process} has failed")]
     OtherProcess {
         /// Its number.
@@ -270,10 +272,10 @@ pub enum Error {
         /// The values it may have.
         range: &'static str,
     },
-    /// A name that stands for nothing.
+    /// An unknown name.
     #[error("there is no {kind} '{name}'; known: {known}")]
     UnknownName {
-        /// What kind of thing was named.
+        /// Kind of the named thing.
         kind: &'static str,
         /// The name.
         name: String,
@@ -287,7 +289,7 @@ pub enum Error {
         first: &'static str,
         /// The other.
         second: &'static str,
-        /// Why.
+        /// The reason.
         reason: &'static str,
     },
     /// No exponent is known that makes the update monotone.
@@ -298,20 +300,20 @@ pub enum Error {
         /// The divergence or penalty without one.
         part: String,
     },
-    /// A hypergradient mode that cannot do what was asked of it.
+    /// A request that a hypergradient mode does not support.
     #[error("{mode} mode cannot do this: {reason}")]
     ModeUnsupported {
         /// The mode.
         mode: &'static str,
-        /// What it lacks.
+        /// The unsupported request.
         reason: String,
     },
-    /// Weights that belong to what a penalty cannot tell apart.
+    /// A scope of λ that the penalty does not support.
     #[error("λ cannot have the scope {scope}: {reason}")]
     ScopeUnsupported {
         /// The scope.
         scope: String,
-        /// What is in its way.
+        /// The reason.
         reason: String,
     },
     /// New rows or columns under a penalty that couples them.
@@ -325,7 +327,7 @@ pub enum Error {
         what: &'static str,
     },
     /// Data whose features are not those of a run.
-    #[error("the {what} of the data are not those of the run: {reason}")]
+    #[error("the {what} of the data differ from those of the run: {reason}")]
     Features {
         /// Rows or columns.
         what: &'static str,
@@ -333,7 +335,7 @@ pub enum Error {
         reason: String,
     },
     /// Data that has changed since a run.
-    #[error("{data} has changed since the run {}: its fingerprint is another one than that in summary.json", run.display())]
+    #[error("{data} has changed since the run {}: its fingerprint differs from the one in summary.json", run.display())]
     DataChanged {
         /// The data.
         data: String,
@@ -350,7 +352,7 @@ pub enum Error {
         /// Largest movement of an entry in the last update, relative to the
         /// largest entry of its row.
         residual: f64,
-        /// What was asked for.
+        /// The tolerance.
         tolerance: f64,
     },
     /// At a degenerate fixed point the derivative does not exist.
@@ -379,7 +381,7 @@ pub enum Error {
     Read {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// Error of the system.
         source: std::io::Error,
     },
     /// A file could not be written.
@@ -387,7 +389,7 @@ pub enum Error {
     Write {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// Error of the system.
         source: std::io::Error,
     },
     /// A file name whose ending altbi does not know.
@@ -398,9 +400,9 @@ pub enum Error {
         /// Endings that exist.
         known: &'static str,
     },
-    /// A matrix that the machine has no room for.
+    /// A matrix that does not fit in memory.
     #[error(
-        "{}: the matrix is {rows}×{columns}, {gigabytes:.1} GB as 64-bit floats; of {free:.1} GB of free memory X may take a quarter, because a fit needs several copies of it",
+        "{}: the matrix is {rows}×{columns}, {gigabytes:.1} GB as 64-bit floats; X may take at most a quarter of the {free:.1} GB of free memory, because a fit needs several copies of it",
         path.display()
     )]
     TooLarge {
@@ -410,7 +412,7 @@ pub enum Error {
         rows: usize,
         /// Its columns.
         columns: usize,
-        /// What it would take.
+        /// Its size in memory, in gigabytes.
         gigabytes: f64,
         /// Memory that is free, in gigabytes.
         free: f64,
@@ -420,7 +422,7 @@ pub enum Error {
     Npy {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// Description of the fault.
         reason: String,
     },
     /// A .mat file without a usable matrix.
@@ -428,14 +430,14 @@ pub enum Error {
     Mat {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// Description of the fault.
         reason: String,
     },
     /// A .mat or .npz file with several matrices, or none of that name.
     #[error(
-        "{}: {}; it holds the matrices {known} (say {}:NAME)",
+        "{}: {}; it holds the matrices {known} (use {}:NAME)",
         path.display(),
-        variable.as_ref().map_or("say which matrix is meant".into(), |name| format!("there is no matrix '{name}'")),
+        variable.as_ref().map_or("the name of the matrix is needed".into(), |name| format!("there is no matrix '{name}'")),
         path.display()
     )]
     MatVariable {
@@ -460,7 +462,7 @@ pub enum Error {
     },
     /// A field of a table that is not a number.
     #[error(
-        "{name}: line {line}, field {field}: '{text}' is not a number with a decimal {decimal} (words are names only in a whole first row or column; --header, --labels, --separator and --decimal say how the table is read)"
+        "{name}: line {line}, field {field}: '{text}' is not a number with a decimal {decimal} (words are allowed only as names in the first row or column; --header, --labels, --separator and --decimal change how the table is read)"
     )]
     NotANumber {
         /// The file.
@@ -469,14 +471,14 @@ pub enum Error {
         line: u64,
         /// The field, counted from 1.
         field: usize,
-        /// What stands before the decimals of this table's numbers.
+        /// The decimal sign of this table.
         decimal: String,
-        /// What stands there.
+        /// Text of the field.
         text: String,
     },
     /// A word for a missing entry where none may be missing.
     #[error(
-        "{name}: line {line}, field {field}: '{text}' is not a number; if it stands for a missing entry, --missing mask leaves it out of the fit"
+        "{name}: line {line}, field {field}: '{text}' is not a number; if it means a missing entry, --missing mask leaves it out of the fit"
     )]
     MissingField {
         /// The file.
@@ -485,12 +487,12 @@ pub enum Error {
         line: u64,
         /// The field, counted from 1.
         field: usize,
-        /// What stands there.
+        /// Text of the field.
         text: String,
     },
-    /// Bytes that are no text in the encoding of a table.
+    /// Bytes that are not text in the encoding of a table.
     #[error(
-        "{name}: line {line} is not {encoding} text; --encoding says how it is stored (utf-8, utf-16, latin-1)"
+        "{name}: line {line} is not {encoding} text; use --encoding to name the encoding (utf-8, utf-16, latin-1)"
     )]
     NotText {
         /// The file.
@@ -500,14 +502,14 @@ pub enum Error {
         /// The encoding it was read in.
         encoding: String,
     },
-    /// A Matrix Market file that breaks off or contradicts itself.
+    /// A truncated or inconsistent Matrix Market file.
     #[error("{}: not a usable Matrix Market file: line {line}: {reason}", path.display())]
     MatrixMarket {
         /// The file.
         path: PathBuf,
         /// The line, counted from 1.
         line: u64,
-        /// What is wrong with it.
+        /// Description of the fault.
         reason: String,
     },
     /// A .npz file without a usable matrix.
@@ -515,12 +517,12 @@ pub enum Error {
     Npz {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// Description of the fault.
         reason: String,
     },
-    /// A sparse matrix with more rows and columns than the machine has room for.
+    /// A sparse matrix with more rows and columns than fit in memory.
     #[error(
-        "{}: the matrix is {rows}×{columns}; so many rows and columns take {gigabytes:.1} GB, however few entries they have, and of {free:.1} GB of free memory X may take a quarter",
+        "{}: the matrix is {rows}×{columns}; its rows and columns alone take {gigabytes:.1} GB, even without entries; X may take at most a quarter of the {free:.1} GB of free memory",
         path.display()
     )]
     TooManyLines {
@@ -530,43 +532,43 @@ pub enum Error {
         rows: usize,
         /// Its columns.
         columns: usize,
-        /// What they would take.
+        /// Their size in memory, in gigabytes.
         gigabytes: f64,
         /// Memory that is free, in gigabytes.
         free: f64,
     },
-    /// A file whose contents, unpacked where they are packed, the machine has no room for.
+    /// A file whose contents (after decompression) do not fit in memory.
     #[error(
-        "{}: what it holds takes more than {gigabytes:.1} GB, a quarter of the {free:.1} GB of free memory; it is not read any further",
+        "{}: its contents take more than {gigabytes:.1} GB, a quarter of the {free:.1} GB of free memory; reading stops here",
         path.display()
     )]
     ContentsTooLarge {
         /// The file.
         path: PathBuf,
-        /// What its contents may take.
+        /// The largest allowed size of its contents, in gigabytes.
         gigabytes: f64,
         /// Memory that is free, in gigabytes.
         free: f64,
     },
-    /// Missing entries that nobody said could be missing.
+    /// Missing entries without `--missing mask`.
     #[error(
         "{} missing, the first at row {row}, column {column} (counted from 0); --missing mask leaves them out of the fit",
         if *count == 1 { "1 entry of X is".into() } else { format!("{count} entries of X are") }
     )]
     Missing {
-        /// How many.
+        /// Their number.
         count: usize,
         /// Row of the first.
         row: usize,
         /// Column of the first.
         column: usize,
     },
-    /// A configuration file that cannot be understood.
+    /// A bad configuration file.
     #[error("{}: {reason}", path.display())]
     ConfigFile {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// Description of the fault.
         reason: String,
     },
     /// A run folder without a checkpoint has nothing to resume.
@@ -574,10 +576,10 @@ pub enum Error {
     NoCheckpoint {
         /// The run folder.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         reason: &'static str,
     },
-    /// A run that is still to be finished.
+    /// An unfinished run.
     #[error("{}: the run is not finished; altbi resume goes on with it", path.display())]
     Unfinished {
         /// The run folder.
@@ -589,9 +591,9 @@ pub enum Error {
         /// The run folder.
         path: PathBuf,
     },
-    /// A command that would write onto what it reads.
+    /// A command that would overwrite its input.
     #[error(
-        "{} is read, and {} would be written; choose another place for the results",
+        "this command reads {}, and would write {}; choose another place for the results",
         input.display(),
         output.display()
     )]
@@ -610,15 +612,15 @@ pub enum Error {
     /// A checkpoint that cannot be used.
     #[error("the checkpoint cannot be used: {0}")]
     Checkpoint(#[from] CheckpointFault),
-    /// Something in the way that is not a run folder.
+    /// An existing file or folder that is not a run folder.
     #[error("{} is not a run folder ({stranger}), so --force does not replace it", path.display())]
     NotARunFolder {
         /// The folder or file.
         path: PathBuf,
-        /// How that is known.
+        /// The reason for this conclusion.
         stranger: String,
     },
-    /// A folder to be read that no run has written.
+    /// A folder without a run.
     #[error("{} is not a run folder: it holds no summary.json and no config.toml", path.display())]
     NoRun {
         /// The folder.
@@ -626,21 +628,21 @@ pub enum Error {
     },
     /// More entries to hold out than rows and columns can spare.
     #[error(
-        "cannot hold out {wanted} entries of X ({rows}×{columns}): after {possible} of them every other would leave a row or a column without an entry to fit"
+        "cannot hold out {wanted} entries of X ({rows}×{columns}): with more than {possible}, a row or a column would have no entry left to fit"
     )]
     HoldOut {
         /// Entries to hold out.
         wanted: usize,
-        /// How many can be.
+        /// Entries that can be held out.
         possible: usize,
         /// Rows of X.
         rows: usize,
         /// Columns of X.
         columns: usize,
     },
-    /// An edge of a graph that is none.
+    /// An edge of a graph with a bad vertex or strength.
     #[error(
-        "an edge between {from} and {to} of strength {strength}: vertices count from 0 and there are {vertices}; strengths are finite and not negative"
+        "bad edge between {from} and {to} of strength {strength}: there are {vertices} vertices, counted from 0, and a strength must be finite and not negative"
     )]
     Edge {
         /// One end.
@@ -649,38 +651,38 @@ pub enum Error {
         to: usize,
         /// Its strength.
         strength: f64,
-        /// How many vertices there are.
+        /// Number of vertices.
         vertices: usize,
     },
-    /// A line of a graph file that is no edge.
+    /// A line of a graph file that is not an edge.
     #[error("{name}: line {line}: {reason}")]
     EdgeLine {
         /// The file.
         name: String,
         /// The line, counted from 1.
         line: u64,
-        /// What is wrong with it.
+        /// Description of the fault.
         reason: String,
     },
-    /// A penalty that is made for factors with another number of rows.
+    /// A penalty for factors with another number of rows.
     #[error(
-        "the penalty '{penalty}' on {factor} is made for {expected} {lines}, and {factor} has {found}"
+        "the penalty '{penalty}' on {factor} needs {expected} {lines}, but {factor} has {found}"
     )]
     PenaltyRows {
         /// The penalty.
         penalty: String,
         /// W or H.
         factor: &'static str,
-        /// What it has one of for each vertex: rows of W, or columns of H.
+        /// The lines that the penalty compares: rows of W, or columns of H.
         lines: &'static str,
-        /// What it is made for.
+        /// Number of lines that it needs.
         expected: usize,
-        /// What there is.
+        /// Number of lines of the factor.
         found: usize,
     },
     /// An entry that cannot be thinned.
     #[error(
-        "X has {value} at row {row}, column {column}, which is no count: thinning splits whole numbers; for other data use held-out:<fraction>"
+        "X has {value} at row {row}, column {column}, which is not a count: thinning needs whole numbers; for other data use held-out:<fraction>"
     )]
     NotCounts {
         /// Its row.
@@ -690,22 +692,22 @@ pub enum Error {
         /// The entry.
         value: f64,
     },
-    /// A file of signals that holds too few of them.
-    #[error("{}: {wanted} signals are needed, and {found} of them fit", path.display())]
+    /// A file with too few signals.
+    #[error("{}: {wanted} signals are needed, but only {found} are suitable", path.display())]
     TooFewSignals {
         /// The file.
         path: PathBuf,
-        /// How many there are.
+        /// Number of suitable signals.
         found: usize,
-        /// How many are needed.
+        /// Number of signals needed.
         wanted: usize,
     },
-    /// Something in the way that is not an experiment's folder.
+    /// An existing file or folder that is not the folder of an experiment.
     #[error("{} is not the folder of an experiment ({reason}); choose another", path.display())]
     NotAnExperiment {
         /// The folder or file.
         path: PathBuf,
-        /// How that is known.
+        /// The reason for this conclusion.
         reason: &'static str,
     },
     /// A folder with an experiment that differs from the one asked for.
@@ -713,11 +715,11 @@ pub enum Error {
     OtherExperiment {
         /// The folder.
         path: PathBuf,
-        /// What differs.
+        /// The setting that differs.
         what: String,
-        /// As it is in the folder.
+        /// Its value in the folder.
         found: String,
-        /// As it is asked for.
+        /// The requested value.
         expected: String,
     },
     /// A folder with a comparison of other data or with other settings.
@@ -726,7 +728,7 @@ pub enum Error {
         /// The folder.
         path: PathBuf,
     },
-    /// An experiment that is still to be finished.
+    /// An unfinished experiment.
     #[error("{}: {done} of {wanted} fits are done; altbi reproduce with the same --out does the rest", path.display())]
     UnfinishedExperiment {
         /// The folder.
@@ -745,7 +747,7 @@ pub enum Error {
         contender: String,
         /// The start.
         start: u64,
-        /// What happened.
+        /// Its error.
         source: Box<Error>,
     },
     /// A folder of results is never overwritten.
@@ -763,7 +765,8 @@ pub enum Error {
 }
 
 impl Error {
-    /// The same error of a process whose first row is this one, counted over all processes.
+    /// The same error with its row counted over all processes; `first` is the first row of this
+    /// process.
     #[must_use]
     pub(crate) fn in_rows_from(mut self, first: usize) -> Self {
         match &mut self {
@@ -779,7 +782,7 @@ impl Error {
     }
 }
 
-/// A number in few characters: 1e300 has 301 digits.
+/// A number in few characters. (Without an exponent 1e300 would have 301 digits.)
 fn plain(value: f64) -> String {
     let size = value.abs();
     if value == 0.0 || !value.is_finite() || (1e-4..1e9).contains(&size) {
@@ -789,7 +792,7 @@ fn plain(value: f64) -> String {
     }
 }
 
-/// What is wrong with a checkpoint.
+/// Fault of a checkpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CheckpointFault {
@@ -797,18 +800,18 @@ pub enum CheckpointFault {
     #[error("it is not an altbi checkpoint")]
     Foreign,
     /// Incomplete or damaged.
-    #[error("it is torn: its contents do not match its checksum")]
+    #[error("it is damaged: its contents do not match its checksum")]
     Torn,
     /// Made by another version.
-    #[error("its layout has version {found}, which this altbi does not read")]
+    #[error("its format has version {found}, which this version of altbi cannot read")]
     Version {
         /// The version it has.
         found: u32,
     },
-    /// The data changed since.
-    #[error("the data file is not the one the run began with")]
+    /// Made with other data.
+    #[error("the data are not those of the run")]
     OtherData,
-    /// The settings changed since.
-    #[error("the settings are not the ones the run began with")]
+    /// Made with other settings.
+    #[error("the settings are not those of the run")]
     OtherSettings,
 }

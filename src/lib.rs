@@ -1,32 +1,32 @@
 #![doc = include_str!("../README.md")]
 //!
-//! # Where things are
+//! # Modules
 //!
-//! | module | what |
+//! | module | contents |
 //! |---|---|
-//! | [`config`] | every knob of a run, with default and range |
+//! | [`config`] | every setting of a run, with default and range |
 //! | [`solver`] | the outer loop: AltBi and its baselines; observers; [`Outcome`] |
-//! | [`engine`](mod@engine) | how an iteration is computed: on tensors, or fused |
+//! | [`engine`](mod@engine) | engines, which compute iterations: on tensors, or fused |
 //! | [`hypergradient`] | dE/dλ through the bunch, in five ways |
 //! | [`bunch`] | T updates of one factor or both, as a function of (W, H) and λ |
 //! | `term` | everything that touches X, fused and on the tape |
 //! | [`update`] | the multiplicative update, and its hand-written derivatives |
 //! | [`divergence`], [`penalty`], [`criterion`] | the pluggable parts |
-//! | [`lambda`] | what each λ belongs to, where it starts and how it steps |
-//! | [`practical`] | λ that holds on held-out entries: the preset |
-//! | [`tuner`] | other ways to choose λ, at equal budget |
-//! | [`check`](mod@check) | is this hypergradient right? |
-//! | [`problem`], [`factors`] | the doors from host data to tensors |
+//! | [`lambda`] | scope, first value and steps of λ |
+//! | [`practical`] | the preset: λ tuned on held-out data |
+//! | [`tuner`] | rivals: other ways to choose λ, at equal budget |
+//! | [`check`](mod@check) | the gradient checker |
+//! | [`problem`], [`factors`] | checked data and factors |
 //! | [`metrics`] | relative error, sparsity, SIR; means, quartiles, paired tests |
-//! | [`experiment`] | dataset × method × start → records: the paper's evaluation |
-//! | [`data`], [`report`], [`plot`] | files in; run folders, pages and pictures out |
+//! | [`experiment`] | the paper's evaluation |
+//! | [`data`], [`report`], [`plot`] | readers and generators; run folders, reports and figures |
 //! | [`processes`] | the processes that share one run, on MPI or as threads |
-//! | `adapters` | fit and transform for smartcore and linfa, behind features of these names |
-//! | `numerics`, [`sparse`], [`split`], [`words`], [`device`], [`error`] | the ground floor |
+//! | `adapters` | fit and transform for smartcore and linfa (features of these names) |
+//! | `numerics`, [`sparse`], [`split`], [`words`], [`device`], [`error`] | common basics |
 //!
-//! With `default-features = false` the crate is what factorises and differentiates. Further
-//! rooms are features, each with those before it: `data` ([`data`]), `lab` ([`experiment`],
-//! [`ranks`], [`tuner`]), `report` ([`report`], [`plot`]) and `cli` (the command; the default).
+//! With `default-features = false` the crate only factorises and differentiates. Each feature
+//! includes those before it: `data` ([`data`]), `lab` ([`experiment`], [`ranks`], [`tuner`]),
+//! `report` ([`report`], [`plot`]) and `cli` (the command; the default).
 
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]

@@ -7,8 +7,8 @@ mod cli;
 
 use std::process::ExitCode;
 
-/// Burn allocates an array per operation, and glibc returns each large one to
-/// the kernel; this halves the time of a bunch.
+/// Burn allocates an array per operation, and glibc returns each large one to the kernel. This
+/// allocator halves the time of a bunch.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

@@ -4,9 +4,8 @@
 //! Three conventions keep zeros harmless (benchmark A of the paper has 31 rows
 //! that are all zero, and unguarded code turns them into NaN after one update):
 //!
-//! - reconstructions `y` and denominators never fall below a tiny positive
-//!   **floor**; where the floor binds, the derivative is zero, on the tape and
-//!   in the hand-written tangents alike;
+//! - reconstructions `y` and denominators never fall below a tiny positive **floor**; at the floor
+//!   the derivative is zero, on the tape and in the hand-written tangents;
 //! - `0 / 0 = 0` and `0 · log 0 = 0` follow from that;
 //! - an entry of X below the floor counts as 0.
 //!
@@ -68,8 +67,8 @@ impl Precision {
         }
     }
 
-    /// The sizes of the largest entry of X that leave room for the products and
-    /// powers the updates are made of, above the floor and below overflow.
+    /// The allowed range of the largest entry of X. Within it the products and powers of the
+    /// updates stay above the floor and below overflow.
     pub fn range(self) -> (f64, f64) {
         match self {
             Self::F64 => (1e-60, 1e100),
@@ -77,7 +76,7 @@ impl Precision {
         }
     }
 
-    /// Whether a number stays finite in this precision.
+    /// Returns true if a number is finite in this precision.
     pub fn holds(self, value: f64) -> bool {
         match self {
             Self::F64 => value.is_finite(),
@@ -107,13 +106,13 @@ impl Precision {
     }
 }
 
-/// The part of its terms below which a hypergradient counts as rounding.
+/// A hypergradient below this share of its terms counts as rounding.
 pub(crate) const CANCELLATION: f64 = 1e-6;
 
-/// A tensor kept at or above a floor, with the places where the floor binds.
+/// A tensor with a floor, and the entries that were below it.
 ///
-/// Burn's `clamp_min` has zero gradient where it binds. Hand-written tangents
-/// must do the same, and [`silence`](Floored::silence) is how they do it.
+/// Burn's `clamp_min` has zero gradient for entries below the floor. Hand-written tangents do the
+/// same by [`silence`](Floored::silence).
 #[derive(Debug, Clone)]
 pub struct Floored {
     /// `max(raw, floor)`.
@@ -123,15 +122,15 @@ pub struct Floored {
 }
 
 impl Floored {
-    /// Floors `raw`, remembering where.
+    /// Applies the floor to `raw`.
     pub fn new(raw: Tensor<2>, floor: f64) -> Self {
         let bound = raw.clone().lower_elem(floor);
         let value = raw.mask_fill(bound.clone(), floor);
         Self { value, bound }
     }
 
-    /// Sets a derivative to zero where the floor binds (filled, not multiplied:
-    /// the derivative may be infinite there).
+    /// Sets a derivative to zero for entries below the floor. (It does not multiply by zero,
+    /// because the derivative may be infinite.)
     pub fn silence(&self, derivative: Tensor<2>) -> Tensor<2> {
         let (here, there) = (derivative.dims(), self.bound.dims());
         let shape = [here[0].max(there[0]), here[1].max(there[1])];
@@ -178,8 +177,7 @@ pub fn power_of_ratio(base: Tensor<2>, exponent: f64) -> Tensor<2> {
     floored.silence(power(&floored.value, exponent))
 }
 
-/// The largest change of an entry of a signal, relative to its largest entry; NaN
-/// where something is.
+/// The largest change of an entry of a signal, relative to its largest entry; NaN if an entry is.
 pub(crate) fn movement(before: ArrayView1<f64>, after: ArrayView1<f64>) -> f64 {
     let (mut moved, mut largest) = (0.0, 0.0);
     for (b, a) in before.iter().zip(after) {
@@ -193,7 +191,7 @@ pub(crate) fn movement(before: ArrayView1<f64>, after: ArrayView1<f64>) -> f64 {
     if moved == 0.0 { 0.0 } else { moved / largest }
 }
 
-/// The γ of an update and what it takes to raise to it.
+/// The γ of an update, with fast special cases.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Gamma {
     /// 1.
@@ -205,8 +203,8 @@ pub(crate) enum Gamma {
 }
 
 impl Gamma {
-    /// (Not inlined: the compiler knows that `x.powf(1.0)` is x, and so turns a case of its
-    /// own for γ = 1 into a general power for all.)
+    /// (It is not inlined. Otherwise the compiler merges the case γ = 1 with the general power,
+    /// because it knows that `x.powf(1.0)` is x.)
     #[inline(never)]
     pub(crate) fn new(exponent: f64) -> Self {
         if exponent == 1.0 {

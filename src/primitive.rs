@@ -1,5 +1,5 @@
-//! Tensors of the ndarray device as plain numbers, on the tape and off it: for operations that
-//! are written here.
+//! Tensors of the ndarray device as plain numbers, on and off the tape, for operations that are
+//! written in this crate.
 #![expect(deprecated, reason = "every item of burn-ndarray is; see device.rs")]
 
 use std::borrow::Cow;
@@ -13,7 +13,7 @@ use burn_ndarray::NdArrayTensor;
 /// Tensors on the tape.
 pub(crate) type Tape = Autodiff<NdArray>;
 
-/// A tensor's numbers, without a copy where it has them as such.
+/// A tensor's numbers, without a copy if possible.
 pub(crate) fn view(tensor: &NdArrayTensor) -> Cow<'_, [f64]> {
     match tensor {
         NdArrayTensor::F64(storage) => {
@@ -30,7 +30,7 @@ pub(crate) fn view(tensor: &NdArrayTensor) -> Cow<'_, [f64]> {
     }
 }
 
-/// Numbers as a tensor like another.
+/// Numbers as a tensor of the same type as another.
 pub(crate) fn like(values: Vec<f64>, shape: [usize; 2], other: &NdArrayTensor) -> NdArrayTensor {
     let data = match other.dtype() {
         DType::F32 => {

@@ -1,4 +1,4 @@
-//! Matrices of which only some entries are stored, and matrices of either kind.
+//! Sparse matrices, and matrices of either kind.
 
 use std::sync::Arc;
 
@@ -8,11 +8,10 @@ use rayon::prelude::*;
 use crate::error::{Error, Result};
 use crate::words::words;
 
-/// A matrix of which only some entries are stored, row after row; within a row the columns
-/// increase. (The usual name is compressed sparse rows.)
+/// A sparse matrix in compressed sparse rows (CSR). Within a row the columns increase.
 ///
-/// What an entry that is not stored means, a zero or nothing at all, is said where a matrix
-/// becomes a [`Problem`](crate::Problem): see [`Zeros`].
+/// The meaning of entries that are not stored is given when a matrix becomes a
+/// [`Problem`](crate::Problem): see [`Zeros`].
 ///
 /// ```
 /// use altbi::SparseMatrix;
@@ -28,13 +27,13 @@ use crate::words::words;
 #[derive(Debug, Clone, PartialEq)]
 pub struct SparseMatrix {
     shape: [usize; 2],
-    /// Where each row begins, and where the last one ends.
+    /// The start of each row, and the end of the last one.
     starts: Arc<Vec<usize>>,
     columns: Arc<Vec<u32>>,
     values: Arc<Vec<f64>>,
 }
 
-/// What an entry that is not stored stands for.
+/// The meaning of an entry that is not stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Zeros {
     /// A zero, which is fitted like any other number.
@@ -51,7 +50,7 @@ words!(Zeros, "meaning of zeros" { Data = "data", Missing = "missing" });
 pub enum Matrix {
     /// Every entry is stored.
     Dense(Array2<f64>),
-    /// Some are.
+    /// Some entries are stored.
     Sparse(SparseMatrix),
 }
 
@@ -76,7 +75,7 @@ impl Matrix {
         }
     }
 
-    /// How many entries are stored.
+    /// The number of stored entries.
     pub fn stored(&self) -> usize {
         match self {
             Self::Dense(matrix) => matrix.len(),
@@ -84,7 +83,7 @@ impl Matrix {
         }
     }
 
-    /// The entries that are stored, row by row: row, column and value.
+    /// The stored entries, row by row: row, column and value.
     pub fn entries(&self) -> Box<dyn Iterator<Item = (usize, usize, f64)> + '_> {
         match self {
             Self::Dense(matrix) => Box::new(matrix.indexed_iter().map(|((i, j), x)| (i, j, *x))),
@@ -92,7 +91,7 @@ impl Matrix {
         }
     }
 
-    /// An entry; 0 where it is not stored.
+    /// An entry. 0 if it is not stored.
     pub fn entry(&self, row: usize, column: usize) -> f64 {
         match self {
             Self::Dense(matrix) => matrix[[row, column]],
@@ -100,7 +99,7 @@ impl Matrix {
         }
     }
 
-    /// The same with other values at the entries that are stored.
+    /// The same with other values of the stored entries.
     #[must_use]
     pub fn map(&self, value: impl Fn(f64) -> f64) -> Self {
         match self {
@@ -109,7 +108,7 @@ impl Matrix {
         }
     }
 
-    /// Every entry, 0 where it is not stored.
+    /// All entries. Those that are not stored are 0.
     pub fn to_dense(&self) -> Array2<f64> {
         match self {
             Self::Dense(matrix) => matrix.clone(),
@@ -117,7 +116,7 @@ impl Matrix {
         }
     }
 
-    /// The matrix, where every entry is stored.
+    /// The matrix, if it is dense.
     pub fn as_dense(&self) -> Option<&Array2<f64>> {
         match self {
             Self::Dense(matrix) => Some(matrix),
@@ -125,7 +124,7 @@ impl Matrix {
         }
     }
 
-    /// The matrix, where only some entries are stored.
+    /// The matrix, if it is sparse.
     pub fn as_sparse(&self) -> Option<&SparseMatrix> {
         match self {
             Self::Dense(_) => None,
@@ -135,12 +134,12 @@ impl Matrix {
 }
 
 impl SparseMatrix {
-    /// From compressed rows: row i has the entries from `starts[i]` on, up to `starts[i + 1]`.
-    /// The columns of a row may come in any order.
+    /// A matrix from compressed rows. Row i has the entries from `starts[i]` up to `starts[i + 1]`.
+    /// The columns of a row may be in any order.
     ///
     /// # Errors
-    /// [`Error::SparseParts`] where the parts do not fit together, [`Error::SparseIndex`] for a
-    /// column outside the matrix, [`Error::DuplicateEntry`].
+    /// [`Error::SparseParts`] if the parts do not fit together, [`Error::SparseIndex`] for a column
+    /// outside the matrix, [`Error::DuplicateEntry`].
     pub fn from_parts(
         shape: [usize; 2],
         starts: Vec<usize>,
@@ -199,7 +198,7 @@ impl SparseMatrix {
         Ok(Self::new(shape, starts, columns, values))
     }
 
-    /// From parts that fit together.
+    /// A matrix from checked parts.
     fn new(shape: [usize; 2], starts: Vec<usize>, columns: Vec<u32>, values: Vec<f64>) -> Self {
         Self {
             shape,
@@ -209,7 +208,7 @@ impl SparseMatrix {
         }
     }
 
-    /// From row, column and value of each entry, in any order.
+    /// A matrix from row, column and value of each entry, in any order.
     ///
     /// # Errors
     /// [`Error::SparseIndex`] for an entry outside the matrix, [`Error::DuplicateEntry`].
@@ -244,7 +243,7 @@ impl SparseMatrix {
         Self::from_parts(shape, starts, of_columns, values)
     }
 
-    /// From the entries of each row, whose columns increase.
+    /// A matrix from the entries of each row, with increasing columns.
     pub(crate) fn from_rows(
         columns: usize,
         rows: impl IntoIterator<Item = Vec<(u32, f64)>>,
@@ -265,12 +264,12 @@ impl SparseMatrix {
         self.shape
     }
 
-    /// How many entries are stored.
+    /// The number of stored entries.
     pub fn stored(&self) -> usize {
         self.values.len()
     }
 
-    /// How many are not.
+    /// The number of entries that are not stored.
     pub(crate) fn unstored(&self) -> f64 {
         let [rows, columns] = self.shape;
         rows as f64 * columns as f64 - self.stored() as f64
@@ -282,17 +281,17 @@ impl SparseMatrix {
         (&self.columns[range.clone()], &self.values[range])
     }
 
-    /// Where each row's entries begin, and where the last row's end.
+    /// The start of each row's entries, and the end of the last row's.
     pub fn starts(&self) -> &[usize] {
         &self.starts
     }
 
-    /// The column of every entry, row after row.
+    /// The column of every entry, row by row.
     pub fn columns(&self) -> &[u32] {
         &self.columns
     }
 
-    /// The values that are stored, row after row.
+    /// The stored values, row by row.
     pub fn values(&self) -> &[f64] {
         &self.values
     }
@@ -323,13 +322,13 @@ impl SparseMatrix {
         self.with_values(self.values.iter().map(|x| value(*x)).collect())
     }
 
-    /// The same places with values that depend on them.
+    /// The same entries with values that depend on their indices.
     pub(crate) fn map_entries(&self, value: impl Fn((usize, usize), f64) -> f64) -> Self {
         let same = |(row, column, x): (usize, usize, f64)| {
             let other = value((row, column), x);
             other == x || (other.is_nan() && x.is_nan())
         };
-        // Where nothing changes, the entries stay shared.
+        // If nothing changes, the entries stay shared.
         if self.triplets().all(same) {
             return self.clone();
         }
@@ -339,7 +338,7 @@ impl SparseMatrix {
         self.with_values(values.collect())
     }
 
-    /// The same places with other values.
+    /// The same indices with other values.
     pub(crate) fn with_values(&self, values: Vec<f64>) -> Self {
         assert_eq!(values.len(), self.stored(), "a value for each place");
         Self {
@@ -407,7 +406,7 @@ impl SparseMatrix {
         )
     }
 
-    /// Every entry, 0 where it is not stored.
+    /// All entries. Those that are not stored are 0.
     pub fn to_dense(&self) -> Array2<f64> {
         let mut dense = Array2::zeros(self.shape);
         for (row, column, value) in self.triplets() {
@@ -416,7 +415,7 @@ impl SparseMatrix {
         dense
     }
 
-    /// The first entry, row by row, of which something holds; all cores look for it.
+    /// The first entry, row by row, for which a condition holds. All cores search for it.
     pub(crate) fn first_entry(
         &self,
         holds: impl Fn((usize, usize), f64) -> bool + Sync,
@@ -451,7 +450,7 @@ impl SparseMatrix {
     }
 }
 
-/// Refuses more lines than their numbers can count.
+/// Refuses more lines than 32-bit indices can count.
 fn check_lines([rows, columns]: [usize; 2]) -> Result<()> {
     let most = u32::MAX as usize;
     if rows > most || columns > most {
@@ -496,7 +495,7 @@ mod tests {
         let parts = |starts: &[usize], columns: &[u32], values: &[f64]| {
             SparseMatrix::from_parts([2, 3], starts.to_vec(), columns.to_vec(), values.to_vec())
         };
-        // Columns in any order are put in order.
+        // Columns in any order are sorted.
         let sorted = parts(&[0, 2, 3], &[2, 0, 1], &[1.0, 2.0, 3.0]).unwrap();
         assert_eq!(sorted.row(0), (&[0, 2][..], &[2.0, 1.0][..]));
         for (starts, columns, values) in [

@@ -1,18 +1,16 @@
-//! Gradients split into nonnegative parts: what multiplicative updates are
-//! made of.
+//! Gradients split into nonnegative parts, for multiplicative updates.
 
 use burn::tensor::Tensor;
 
 /// A gradient written as a difference of nonnegative parts, `∇ = ∇⁺ − ∇⁻`.
 ///
 /// The multiplicative update moves a factor by the ratio of the two, so every
-/// [`Divergence`](crate::Divergence) and [`Penalty`](crate::Penalty) states its
-/// gradient this way. The split is not unique; a penalty's file says which one
-/// it takes and why.
+/// [`Divergence`](crate::Divergence) and [`Penalty`](crate::Penalty) returns its gradient in this
+/// form. The split is not unique; each penalty documents its own.
 ///
 /// # Shapes
-/// Both parts broadcast against the matrix the gradient belongs to: a part that
-/// is the same everywhere may be a 1×1 tensor.
+/// Both parts broadcast against the matrix the gradient belongs to: a constant part may be a 1×1
+/// tensor.
 #[derive(Debug, Clone)]
 pub struct Split {
     /// `∇⁺`: it goes into the denominator of the update.
@@ -41,15 +39,13 @@ impl Split {
     }
 }
 
-/// How the two parts of a split grow in the majorising function behind a
-/// multiplicative update, which decides the exponent that keeps it monotone.
+/// The powers with which the two parts of a split grow in the majoriser of a multiplicative update.
+/// They determine the monotone exponent.
 ///
-/// Write `u = w_new / w_old`. If the majoriser's derivative is
-/// `∇⁺ u^growing − ∇⁻ u^decaying`, its zero is `u = (∇⁻/∇⁺)^(1/(growing −
-/// decaying))`. Adding a second function to the first, one may replace each by a
-/// looser majoriser with the larger `growing` and the smaller `decaying`
-/// (`u^a/a ≤ u^b/b + const` for `a ≤ b`), so powers combine by maximum and
-/// minimum and the update stays monotone.
+/// Write `u = w_new / w_old`. If the majoriser's derivative is `∇⁺ u^growing − ∇⁻ u^decaying`, its
+/// zero is `u = (∇⁻/∇⁺)^(1/(growing − decaying))`. In a sum of two functions, each can be replaced
+/// by a looser majoriser with the larger `growing` and the smaller `decaying` (`u^a/a ≤ u^b/b +
+/// const` for `a ≤ b`), so powers combine by maximum and minimum and the update stays monotone.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct MajoriserPowers {
     /// Power of u that multiplies `∇⁺`.

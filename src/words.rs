@@ -1,13 +1,13 @@
-//! Settings that are one of a few words, the same in files, in messages and on the command
-//! line: [`FromStr`](std::str::FromStr) and [`Display`](std::fmt::Display) from one list.
+//! Settings with a few named values, which have the same names in files, in messages and on the
+//! command line: [`FromStr`](std::str::FromStr) and [`Display`](std::fmt::Display) from one list.
 
-/// A setting that is one of a few words.
+/// A setting with a few named values.
 pub trait Words: std::str::FromStr<Err = crate::Error> + Copy + Send + Sync + 'static {
-    /// The words, in the order of the values.
+    /// The names, in the order of the values.
     const WORDS: &'static [&'static str];
 }
 
-/// Gives the variants of an enum their words.
+/// Gives the variants of an enum their names.
 macro_rules! words {
     ($type:ty, $kind:literal { $first:ident = $first_word:literal $(, $variant:ident = $word:literal)* $(,)? }) => {
         impl $crate::words::Words for $type {

@@ -334,7 +334,7 @@ fn bad_input_is_named_exits_with_2_and_leaves_nothing() {
         ("ending", &[&other], "x.xyz"),
         ("one number", &[&single], "1×1"),
         ("a header that lies", &[&liar], "promises"),
-        ("torn .mat", &[&torn], "torn"),
+        ("torn .mat", &[&torn], "damaged"),
         ("preset", &[&x, "--preset", "papre"], "paper"),
         ("zero start", &[&x, "--init-w", &nothing], "positive entry"),
         (
@@ -578,7 +578,7 @@ fn what_does_not_belong_together_is_not_resumed() {
         assert!(!Path::new(&out).join("summary.json").exists());
     };
     std::fs::write(&checkpoint, &bytes[..bytes.len() / 2]).unwrap();
-    refused("torn");
+    refused("damaged");
     std::fs::write(&checkpoint, b"something else").unwrap();
     refused("not an altbi checkpoint");
     std::fs::write(&checkpoint, &bytes).unwrap();

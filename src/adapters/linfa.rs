@@ -1,7 +1,6 @@
 //! linfa: settings that fit a dataset, and an outcome that transforms one.
 //!
-//! linfa 0.8 passes arrays of ndarray 0.16. Codes cross over as the buffer that they are, without
-//! a copy.
+//! linfa 0.8 passes arrays of ndarray 0.16. Codes are converted without a copy.
 
 use linfa::DatasetBase;
 use linfa::traits::{Fit, Transformer};
@@ -12,13 +11,13 @@ use crate::config::AltBiConfig;
 use crate::error::Result;
 use crate::solver::Outcome;
 
-/// What a fit in a pipeline refuses.
+/// Error of a fit in a pipeline.
 #[derive(Debug, thiserror::Error)]
 pub enum FitError {
-    /// What altbi refuses.
+    /// An error of altbi.
     #[error(transparent)]
     Altbi(#[from] crate::Error),
-    /// What linfa refuses.
+    /// An error of linfa.
     #[error(transparent)]
     Linfa(#[from] linfa::Error),
 }
@@ -33,7 +32,7 @@ fn ours<D: theirs::Data<Elem = f64>>(records: &Records<D>) -> Array2<f64> {
 impl<D: theirs::Data<Elem = f64>, T> Fit<Records<D>, T, FitError> for AltBiConfig {
     type Object = Outcome;
 
-    /// [`AltBiConfig::fit`] of the records; targets are not looked at.
+    /// [`AltBiConfig::fit`] of the records; targets are ignored.
     ///
     /// # Shapes
     /// Records n×m.
@@ -46,7 +45,7 @@ impl<D: theirs::Data<Elem = f64>, T>
     Transformer<DatasetBase<Records<D>, T>, Result<DatasetBase<theirs::Array2<f64>, T>>>
     for Outcome
 {
-    /// [`Outcome::encode_rows`] of the records; targets stay.
+    /// [`Outcome::encode_rows`] of the records; targets are kept.
     ///
     /// # Shapes
     /// Records p×m, those of the result p×r.

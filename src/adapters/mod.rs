@@ -1,4 +1,4 @@
-//! altbi in the pipelines of other crates, each behind a feature of its name.
+//! Adapters for pipelines of other crates, each behind a feature of its name.
 //!
 //! | feature | fit | transform |
 //! |---|---|---|

@@ -8,7 +8,7 @@ use ndarray::Array2;
 use crate::config::AltBiConfig;
 use crate::solver::Outcome;
 
-/// By rows, as smartcore counts its axes.
+/// The axis of rows in smartcore.
 const BY_ROWS: u8 = 0;
 
 fn values(x: &impl Matrix<f64>) -> Array2<f64> {
@@ -17,7 +17,7 @@ fn values(x: &impl Matrix<f64>) -> Array2<f64> {
 }
 
 impl<M: Matrix<f64>> UnsupervisedEstimator<M, AltBiConfig> for Outcome {
-    /// [`AltBiConfig::fit`]. What it refuses is said in smartcore's error.
+    /// [`AltBiConfig::fit`]. Errors are converted to smartcore's.
     ///
     /// # Shapes
     /// `x` n×m.

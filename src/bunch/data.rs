@@ -1,4 +1,4 @@
-//! Where the parts of updates and the errors come from: tensor operations, or a data term.
+//! The source of the parts of updates and of the errors: tensor operations, or a data term.
 
 use std::ops::Range;
 
@@ -14,18 +14,18 @@ use crate::problem::{Observed, Problem};
 use crate::term::{self, Asked, Kept, SharedTerm};
 use crate::update::{Direction, Multiplier, Rule};
 
-/// Entries of a sparse X that may be made dense for tensor operations: a gigabyte.
+/// Largest number of entries of a sparse X that is made dense for tensor operations: a gigabyte.
 const LARGEST_DENSE: f64 = 1e9 / 8.0;
 
-/// X and its weights, as a bunch sees them.
+/// X and its weights, for a bunch.
 #[derive(Debug, Clone)]
 #[expect(clippy::large_enum_variant, reason = "there is one for a bunch")]
 pub(crate) enum Data {
     /// The reference: tensors as large as X, for any divergence and device.
     Tensors {
-        /// X as updates of W see it, n×m; a block of rows, for a bunch over such.
+        /// X for updates of W, n×m, or a block of its rows.
         rows: Observed,
-        /// Knows X as updates of H see it, m×n, which is made when it is first needed.
+        /// The problem, which makes X for updates of H, m×n, on first use.
         problem: Problem,
         taped: bool,
     },
@@ -33,22 +33,22 @@ pub(crate) enum Data {
     Fused(SharedTerm),
 }
 
-/// An update that the way back goes through.
+/// An update, for its backward pass.
 pub(crate) struct Passed<'a> {
     pub(crate) factor: &'a Tensor<2>,
     /// m×r.
     pub(crate) other: &'a Tensor<2>,
-    /// What a fused update keeps.
+    /// Saved values of a fused update.
     pub(crate) kept: Option<Kept>,
 }
 
 /// The cotangents of an update.
 pub(crate) struct UpdateBars {
-    /// Of the factor, n×r.
+    /// Cotangent of the factor, n×r.
     pub(crate) factor: Tensor<2>,
-    /// Of the other factor, m×r, where it moves.
+    /// Cotangent of the other factor, m×r, if it moves.
     pub(crate) other: Option<Tensor<2>>,
-    /// Of each term's weight, n×r.
+    /// Cotangent of each term's weight, n×r.
     pub(crate) weights: Vec<Option<Tensor<2>>>,
 }
 
@@ -57,23 +57,23 @@ impl Data {
     ///
     /// # Errors
     /// [`Error::SparseUnsupported`] for a sparse X that is too large to be made dense;
-    /// [`Error::NotSplit`] where other processes have other rows.
+    /// [`Error::NotSplit`] if other processes have other rows.
     pub(crate) fn tensors(problem: &Problem) -> Result<Self> {
         let [n, m] = problem.shape();
         if problem.share().is_split() {
             return Err(Error::NotSplit {
                 what: "tensors as large as X".into(),
                 processes: problem.processes().size(),
-                reason: "only the fused engine adds up over processes; --engine autodiff and \
-                         divergences without functions of plain numbers run in one process",
+                reason: "only the fused engine supports several processes; --engine autodiff, and \
+                         divergences without formulas in plain numbers, run in one process",
             });
         }
         if problem.is_sparse() && n as f64 * m as f64 > LARGEST_DENSE {
             return Err(Error::SparseUnsupported {
                 reason: format!(
                     "tensor operations need every entry of a {n}×{m} matrix; without \
-                     --engine autodiff, and with a divergence in plain numbers, only what is \
-                     stored is needed"
+                     --engine autodiff, and with a divergence in plain numbers, only \
+                     stored entries are needed"
                 ),
             });
         }
@@ -87,7 +87,7 @@ impl Data {
     /// A fused data term.
     ///
     /// # Errors
-    /// [`Error::EngineUnsupported`] with what cannot be fused; [`Error::OutsideDomain`].
+    /// [`Error::EngineUnsupported`] with the part that cannot be fused; [`Error::OutsideDomain`].
     pub(crate) fn fused(
         problem: &Problem,
         divergence: &dyn Divergence,
@@ -110,7 +110,7 @@ impl Data {
         if !problem.device().is_host() {
             return Err(refused("another device than ndarray".into()));
         }
-        // What cannot be measured is refused before it is packed.
+        // Data outside the domain are refused before they are packed.
         problem.check_domain(divergence)?;
         criterion.check(problem)?;
         Ok(Self::Fused(term::fused(problem, asked)))
@@ -124,7 +124,7 @@ impl Data {
         }
     }
 
-    /// Whether it has tensors as large as X.
+    /// Returns true if it has tensors as large as X.
     pub(crate) fn is_reference(&self) -> bool {
         matches!(self, Self::Tensors { .. })
     }
@@ -192,7 +192,7 @@ impl Data {
         }
     }
 
-    /// The same, with what the way back needs beyond the factors.
+    /// The same, with the saved values that the backward pass needs.
     pub(crate) fn update_and_keep(
         &self,
         rule: &Rule,
@@ -212,10 +212,10 @@ impl Data {
         }
     }
 
-    /// The update and its derivative in a direction, by hand.
+    /// The update and its hand-written derivative in a direction.
     ///
     /// # Errors
-    /// [`Error::ModeUnsupported`] where a part has no tangent.
+    /// [`Error::ModeUnsupported`] if a part has no tangent.
     pub(crate) fn update_with_tangent(
         &self,
         mode: &'static str,
@@ -237,10 +237,10 @@ impl Data {
         }
     }
 
-    /// The transposed derivative of an update, by hand.
+    /// The hand-written transposed derivative of an update.
     ///
     /// # Errors
-    /// [`Error::ModeUnsupported`] where a part has no cotangent.
+    /// [`Error::ModeUnsupported`] if a part has no cotangent.
     pub(crate) fn update_cotangent(
         &self,
         mode: &'static str,
@@ -308,7 +308,7 @@ impl Data {
         Some(to_host(&term::outer_errors(term, &pair.w, &pair.h)))
     }
 
-    /// D of each row of X, or of each column for H, over the entries that are fitted.
+    /// D of each row of X, or of each column for H, over the fitted entries.
     ///
     /// # Shapes
     /// n×1, or m×1.
@@ -324,7 +324,7 @@ impl Data {
         }
     }
 
-    /// `(∂E/∂w, ∂E/∂h)`, n×r and m×r, by hand.
+    /// The hand-written `(∂E/∂w, ∂E/∂h)`, n×r and m×r.
     ///
     /// # Errors
     /// [`Error::ModeUnsupported`] for a criterion without a derivative.
@@ -357,8 +357,8 @@ impl Data {
         })
     }
 
-    /// `∇⁺ + ∇⁻` of every entry, n×m: the size of what the slope of D is a difference of.
-    /// (Without tensors of X: as if the fit were perfect.)
+    /// `∇⁺ + ∇⁻` of every entry, n×m: the size of the terms whose difference is the slope of D.
+    /// (Without tensors of X it is computed for a perfect fit.)
     pub(crate) fn slope_terms(&self, rule: &Rule, pair: &Pair) -> Tensor<2> {
         let y = rule.reconstruct(&pair.w, &pair.h.clone().transpose());
         let split = match self {

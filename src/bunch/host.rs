@@ -1,8 +1,8 @@
-//! A bunch on plain numbers: a fused data term, penalties on the host, and no tensor at all.
+//! A bunch on plain numbers: a fused data term and penalties on the host, without tensors.
 //!
-//! Adjoint mode and runs without derivatives take this way where every penalty has a form on
-//! the host. For each update the state and 1/P are kept; the ratio N/P follows from two
-//! states. That is 16 bytes for each entry of either factor and update.
+//! Adjoint mode and runs without derivatives use it if every penalty has a form on the host. The
+//! state and 1/P of each update are saved; the ratio N/P follows from two states. That takes 16
+//! bytes per update for each entry of either factor.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use crate::penalty::{HostPenalty, Rows, Spread, Weight};
 use crate::term::{At, Needs, PartsOf, SharedTerm};
 use crate::update::Rule;
 
-/// Entries in one task. It does not depend on the machine, so that sums do not either.
+/// Entries in one task. It does not depend on the machine, so sums do not either.
 const TASK: usize = 1 << 14;
 
 /// Both factors, row by row.
@@ -47,8 +47,8 @@ impl HostPair {
     }
 }
 
-/// Memory of earlier updates, which the next one uses again: fresh memory has to be cleared by
-/// the system first, and that costs as much as a fifth of an update.
+/// Memory of earlier updates for the next one. The system must clear fresh memory first, which
+/// costs a fifth of an update.
 #[derive(Debug, Default)]
 pub(crate) struct Spare(Mutex<Vec<Vec<f64>>>);
 
@@ -91,11 +91,11 @@ pub(crate) struct HostBunch<'a> {
 struct Term<'a> {
     penalty: &'a dyn HostPenalty,
     weight: Spread,
-    /// Where its weight stands among the tuned ones.
+    /// Index of its weight among the tuned ones.
     tuned: Option<usize>,
 }
 
-/// An update that the way back goes through.
+/// An update, for its backward pass.
 struct Passed {
     side: Side,
     before: HostPair,
@@ -105,7 +105,7 @@ struct Passed {
 }
 
 impl Bunch {
-    /// The same bunch on plain numbers, where its parts allow it.
+    /// The same bunch on plain numbers, if its parts allow it.
     pub(crate) fn on_host(&self) -> Option<HostBunch<'_>> {
         let Data::Fused(term) = &self.data else {
             return None;
@@ -203,7 +203,7 @@ impl<'a> HostBunch<'a> {
         (negative, positive)
     }
 
-    /// The state after T steps; each update is shown to `passed`.
+    /// The state after T steps. `passed` is called with each update.
     fn steps(&self, pair: HostPair, lambda: &[Spread], mut passed: impl FnMut(Passed)) -> HostPair {
         let terms = [self.terms(Side::W, lambda), self.terms(Side::H, lambda)];
         let mut pair = pair;
@@ -328,7 +328,7 @@ impl<'a> HostBunch<'a> {
             let spent = [of.negative, of.positive, inverse, after];
             spent.into_iter().for_each(|memory| self.keep(memory));
         }
-        // Weights that rows of all processes share.
+        // Weights that the rows of all processes share.
         let (on_w, _) = self.bunch.tuned();
         for (gradient, [rows, _]) in gradients[..on_w].iter_mut().zip(shapes) {
             if *rows == 1 {
@@ -338,7 +338,7 @@ impl<'a> HostBunch<'a> {
         (end, gradients)
     }
 
-    /// q^γ of an entry, 0 where the factor is: no λ is reached through it.
+    /// q^γ of an entry. It is 0 if the factor is 0, because λ then has no effect on it.
     fn gain_of(before: f64, after: f64) -> f64 {
         if before > 0.0 { after / before } else { 0.0 }
     }
@@ -363,7 +363,7 @@ impl<'a> HostBunch<'a> {
                 let ratio = gamma.ratio(gain);
                 let slope = gamma.slope(ratio, self.floor);
                 negative[index] = w * slope * *alpha * inverse;
-                // At its floor P does not move.
+                // The derivative of P is zero at its floor.
                 positive[index] = if inverse < self.floor.recip() {
                     -ratio * negative[index]
                 } else {
@@ -375,7 +375,7 @@ impl<'a> HostBunch<'a> {
         (of, alpha)
     }
 
-    /// Adds what comes back through one penalty; the cotangent of each entry's weight.
+    /// Adds the cotangent through one penalty. Returns the cotangent of each entry's weight.
     fn through_penalty(
         &self,
         update: &Passed,
@@ -415,7 +415,7 @@ fn add(to: &mut [f64], share: &[f64]) {
     });
 }
 
-/// Adds an n×r matrix to what it is spread from.
+/// Sums an n×r matrix to the shape of a weight, and adds it.
 fn add_summed(matrix: &[f64], rank: usize, [rows, width]: [usize; 2], sums: &mut [f64]) {
     for (i, row) in matrix.chunks_exact(rank).enumerate() {
         let i = if rows == 1 { 0 } else { i };

@@ -2,19 +2,17 @@
 //! (W, H) and λ.
 //!
 //! The paper's bunch updates W alone, with H fixed, one penalty and one λ_i per row:
-//! [`Bunch::new`]. [`Bunch::with_rules`] drops all of that:
+//! [`Bunch::new`]. [`Bunch::with_rules`] is more general:
 //!
-//! - the state is the [`Pair`] (W, Hᵀ), and a [`Span`] says which of the two is updated;
-//!   where it is both, each step is an update of H and then one of W, and hypergradients
-//!   go through both;
-//! - W and H may each carry several tuned penalties, every one with weights of its own
+//! - the state is the [`Pair`] (W, Hᵀ), and a [`Span`] names the updated factors. With both, each
+//!   step is an update of H and then one of W, and hypergradients go through both;
+//! - W and H may each have several tuned penalties, each with its own weights in any
 //!   [scope](crate::Scope).
 //!
-//! Nothing is written twice: H is the W of the transposed problem, so both factors are
-//! updated by the same [`Rule`] and differentiated by its tangent and cotangent. The same
-//! code runs taped (reverse mode lifts its inputs onto Burn's tape) and untaped (baselines,
-//! finite differences), on tensors as large as X or on a fused data term
-//! ([`Bunch::fused`]).
+//! H is the W of the transposed problem, so the same [`Rule`] updates both factors, and its tangent
+//! and cotangent differentiate both. The same code runs on the tape (reverse mode puts its inputs
+//! on Burn's tape) and off it (baselines, finite differences), on tensors as large as X or on a
+//! fused data term ([`Bunch::fused`]).
 //!
 //! ```
 //! use std::sync::Arc;
@@ -68,17 +66,17 @@ use crate::problem::{Problem, ToMatrix};
 use crate::processes::Processes;
 use crate::update::Rule;
 
-/// Which factors a bunch updates.
+/// The factors that a bunch updates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Span {
-    /// One factor; the other stays, as in the paper.
+    /// One factor. The other is fixed, as in the paper.
     One(Side),
     /// Both, in turn: H, then W.
     Both,
 }
 
 impl Span {
-    /// Whether this factor is updated.
+    /// Returns true if this factor is updated.
     pub fn covers(self, side: Side) -> bool {
         match self {
             Self::One(one) => one == side,
@@ -87,7 +85,7 @@ impl Span {
     }
 }
 
-/// Both factors, each with its rows as rows.
+/// Both factors: W, and H transposed.
 ///
 /// # Shapes
 /// `w` n×r, `h` m×r: Hᵀ.
@@ -100,7 +98,7 @@ pub struct Pair {
 }
 
 impl Pair {
-    /// Checked factors as tensors beside a problem's X.
+    /// Checked factors as tensors on the device of a problem.
     ///
     /// # Errors
     /// [`Error::Shape`], [`Error::NegativeEntry`] or [`Error::NotFiniteEntry`].
@@ -120,11 +118,12 @@ impl Pair {
         })
     }
 
-    /// A state that was checked already.
+    /// A pair from checked factors.
     pub(crate) fn of(problem: &Problem, factors: &Factors) -> Self {
         Self {
             w: problem.state(&factors.w),
-            // Turned as it is copied: a tensor that is turned later is read entry by entry.
+            // It is transposed while it is copied, because a tensor that is transposed later is
+            // read entry by entry.
             h: problem.state_of_view(factors.h.t()),
         }
     }
@@ -154,8 +153,8 @@ impl Pair {
 
 /// T updates of one factor or both, and the outer error at the end.
 ///
-/// Wherever weights are asked for, there is one tensor for each tuned term, W's terms
-/// first, in any shape that broadcasts to the factor (n×r, or m×r for Hᵀ).
+/// Weights are passed as one tensor for each tuned term, W's terms first, in any shape that
+/// broadcasts to the factor (n×r, or m×r for Hᵀ).
 ///
 /// ```
 /// use altbi::bunch::Pair;
@@ -180,17 +179,17 @@ pub struct Bunch {
     pub(crate) data: Data,
     /// E.
     pub criterion: Arc<dyn Criterion>,
-    /// Which factors are updated.
+    /// The updated factors.
     pub span: Span,
     /// T.
     pub length: usize,
     pub(crate) precision: Precision,
-    /// Those that have the other rows.
+    /// The processes that share the rows.
     pub(crate) processes: Processes,
     spare: Arc<Spare>,
 }
 
-/// The rules with the weights in them.
+/// The rules with bound weights.
 #[derive(Debug, Clone)]
 pub(crate) struct Bound {
     pub(crate) of_w: Rule,
@@ -214,8 +213,8 @@ impl Bunch {
     /// as outer error, and exponent 1.
     ///
     /// # Errors
-    /// [`Error::Setting`] for a T outside 1 … 100000, [`Error::OutsideDomain`] for data that
-    /// the divergence cannot measure.
+    /// [`Error::Setting`] for a T outside 1 … 100000, [`Error::OutsideDomain`] for data outside the
+    /// domain of the divergence.
     pub fn new(
         problem: &Problem,
         divergence: impl Divergence + 'static,
@@ -231,8 +230,8 @@ impl Bunch {
     /// A bunch with every part given, on tensors as large as X.
     ///
     /// # Errors
-    /// As [`new`](Self::new), what the criterion refuses, and [`Error::Conflict`] for a
-    /// tuned penalty on a factor that the bunch does not update.
+    /// Those of [`new`](Self::new) and of the criterion, and [`Error::Conflict`] for a tuned
+    /// penalty on a factor that the bunch does not update.
     pub fn with_rules(
         problem: &Problem,
         of_w: Rule,
@@ -245,12 +244,12 @@ impl Bunch {
         Self::with_data(problem, [of_w, of_h], criterion, span, length, data)
     }
 
-    /// The same on a data term, where the parts can be fused: a β-divergence, an outer error
+    /// The same on a data term. It needs parts that can be fused: a β-divergence, an outer error
     /// over entries of X, and tensors in this process's memory.
     ///
     /// # Errors
-    /// As [`with_rules`](Self::with_rules); [`Error::EngineUnsupported`] with what cannot be
-    /// fused.
+    /// Those of [`with_rules`](Self::with_rules); [`Error::EngineUnsupported`] with the part that
+    /// cannot be fused.
     pub fn fused(
         problem: &Problem,
         of_w: Rule,
@@ -282,7 +281,7 @@ impl Bunch {
                 return Err(Error::Conflict {
                     first: "a tuned penalty on one factor",
                     second: "a bunch that updates only the other",
-                    reason: "the hypergradient would be zero; let the bunch cover both",
+                    reason: "the hypergradient would be zero; use a bunch over both",
                 });
             }
         }
@@ -311,8 +310,8 @@ impl Bunch {
         })
     }
 
-    /// The side whose rows do not depend on each other, if the bunch updates one factor
-    /// only and no penalty couples its rows: each of them may then be treated on its own.
+    /// The side with independent rows: the updated factor, if the bunch updates one factor only and
+    /// no penalty couples its rows. `None` otherwise.
     pub fn independent_rows(&self) -> Option<Side> {
         match self.span {
             Span::One(Side::W) if self.of_w.is_separable() => Some(Side::W),
@@ -376,8 +375,8 @@ impl Bunch {
         self.processes.total(own)
     }
 
-    /// A sum over the rows of all processes, from the sum over those of this one, where it
-    /// belongs to W and not to each row.
+    /// Adds up a sum that all rows of W share, over all processes. Sums of H, and sums of each row,
+    /// stay as they are.
     pub(crate) fn over_processes(&self, side: Side, sum: Tensor<2>) -> Tensor<2> {
         let [rows, columns] = sum.dims();
         if self.processes.is_alone() || side == Side::H || rows > 1 {
@@ -400,10 +399,10 @@ impl Bunch {
     /// settings.
     ///
     /// # Errors
-    /// [`Error::Shape`] and [`Error::Precision`] for what does not fit;
-    /// [`Error::ScopeUnsupported`] for weights by component on a penalty that mixes
-    /// components; [`Error::ModeUnsupported`] where the mode cannot do what is asked; what
-    /// the implicit mode refuses.
+    /// [`Error::Shape`] and [`Error::Precision`] for bad factors or weights;
+    /// [`Error::ScopeUnsupported`] for weights of components on a penalty that is not a sum over
+    /// entries; [`Error::ModeUnsupported`] if the mode does not support the bunch; those of the
+    /// implicit mode.
     pub fn hypergradient(
         &self,
         pair: &Pair,
@@ -415,7 +414,7 @@ impl Bunch {
         mode.method().compute(self, pair, lambda)
     }
 
-    /// Refuses modes that would need the rows of other processes.
+    /// Refuses modes that need the rows of other processes.
     fn check_processes(&self, lambda: &[Tensor<2>], mode: Mode) -> Result<()> {
         if self.processes.is_alone() {
             return Ok(());
@@ -426,7 +425,7 @@ impl Bunch {
             Mode::Reverse | Mode::Adjoint => return Ok(()),
             Mode::Forward if self.independent_rows().is_some() || !by_row => return Ok(()),
             Mode::Forward => "a tangent for each row would pass through all processes",
-            Mode::Implicit => "processes would reach their fixed points after different updates",
+            Mode::Implicit => "processes would need different numbers of updates",
             Mode::FiniteDifferences => "it moves one weight at a time",
         };
         Err(Error::NotSplit {
@@ -474,7 +473,8 @@ impl Bunch {
         }
         let tuned = self.of_w.tuned().chain(self.of_h.tuned());
         for (term, weight) in tuned.zip(lambda) {
-            // Weighted by component, a penalty that mixes components is no gradient.
+            // With weights of components, a penalty that is not a sum over entries has no gradient
+            // of this form.
             if weight.dims()[1] > 1 {
                 check_weights_by_component(term.penalty.as_ref(), "component")?;
             }
@@ -503,7 +503,7 @@ impl Bunch {
         }
     }
 
-    /// What every mode returns, from a final state and hypergradients.
+    /// The result of a mode, from a final state and hypergradients.
     pub(crate) fn outcome(&self, pair: Pair, gradients: Vec<Tensor<2>>) -> Hypergradient {
         Hypergradient {
             outer_error: self.outer_error(&pair),
@@ -513,10 +513,10 @@ impl Bunch {
     }
 }
 
-/// A longer bunch would not end, and its tape would not fit anywhere.
+/// Largest T. A longer bunch would take too long, and its tape too much memory.
 const LONGEST: usize = 100_000;
 
-/// Refuses penalties that are made for factors of another size.
+/// Refuses penalties for factors of another size.
 fn check_rows(problem: &Problem, side: Side, rule: &Rule) -> Result<()> {
     let [n, m] = problem.shape();
     let (factor, lines, found) = match side {

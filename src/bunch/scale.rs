@@ -1,5 +1,5 @@
-//! Sums to the shape of a weight, the weight at which a penalty matters, and the size of
-//! what a hypergradient is made of.
+//! Sums to the shape of a weight, natural scales of weights, and the size of a hypergradient's
+//! terms.
 
 use burn::tensor::Tensor;
 
@@ -9,7 +9,7 @@ use crate::hypergradient::Forward;
 use crate::numerics::{Precision, to_host};
 use crate::update::Rule;
 
-/// The sum of a matrix over the entries that a weight of this shape belongs to.
+/// The sums of a matrix over the entries that share a weight.
 pub(crate) fn summed_to(matrix: Tensor<2>, shape: [usize; 2]) -> Tensor<2> {
     let mut sum = matrix;
     for (dimension, size) in shape.into_iter().enumerate() {
@@ -21,16 +21,16 @@ pub(crate) fn summed_to(matrix: Tensor<2>, shape: [usize; 2]) -> Tensor<2> {
 }
 
 impl Bunch {
-    /// For each tuned penalty the weight at which it pulls about as hard as the fit,
-    /// `ΣP / Σp⁺` over the entries that share a weight (for weights of entries: over
-    /// their component), in the shape of the weight; 1 where the penalty does not pull.
-    /// P is the denominator of the unpenalised update.
+    /// For each tuned penalty, the weight at which penalty and fit pull about equally hard: `ΣP /
+    /// Σp⁺` over the entries that share a weight (for weights of entries: over their component), in
+    /// the shape of the weight. It is 1 if the penalty does not pull. P is the denominator of the
+    /// unpenalised update.
     pub(crate) fn natural_scales(&self, pair: &Pair, shapes: &[[usize; 2]]) -> Vec<Tensor<2>> {
         self.scales_of_pull(pair, shapes, 0.0)
     }
 
-    /// The same for checks, with `p⁺ − ½ p⁻` as the pull: where the two parts cancel, as in
-    /// the Hoyer ratio of a single entry, they still slow the update down.
+    /// The same for checks, with `p⁺ − ½ p⁻` as the pull. If the two parts cancel, as in the Hoyer
+    /// ratio of a single entry, they still slow the update down.
     pub(crate) fn checking_scales(&self, pair: &Pair, shapes: &[[usize; 2]]) -> Vec<Tensor<2>> {
         self.scales_of_pull(pair, shapes, 0.5)
     }
@@ -65,7 +65,7 @@ impl Bunch {
             } else {
                 split.positive - split.negative * taken_off
             };
-            // An entry that is zero would have no scale of its own.
+            // An entry that is zero would have no scale.
             let over = if shape[0] > 1 && shape[1] > 1 {
                 [1, shape[1]]
             } else {
@@ -83,9 +83,9 @@ impl Bunch {
         scales.collect()
     }
 
-    /// How large the terms are whose sum is dE/dλ, largest row (the sum over rows, where
-    /// rows share a weight): where they cancel, as at a perfect fit, only rounding is left.
-    /// Without tangents: how large they are when every λ acts in full.
+    /// The size of the terms whose sum is dE/dλ: the largest row, or the sum over rows that share a
+    /// weight. If they cancel, as at a perfect fit, only rounding is left. Without tangents it is
+    /// an upper bound, as if every λ acted in full.
     pub(crate) fn sensitivity(&self, pair: &Pair, lambda: &[Tensor<2>]) -> f64 {
         let ones: Vec<Tensor<2>> = lambda.iter().map(Tensor::ones_like).collect();
         let Ok((end, moved)) = Forward::default().tangent(self, pair, lambda, &ones) else {
@@ -107,7 +107,7 @@ impl Bunch {
         }
     }
 
-    /// How large the terms are that E sums, row by row: n×1.
+    /// The size of the terms of E, row by row: n×1.
     pub(crate) fn error_terms(&self, pair: &Pair) -> Tensor<2> {
         let y = self.of_w.reconstruct(&pair.w, &pair.h.clone().transpose());
         let terms = self.data.slope_terms(&self.of_w, pair) * y;

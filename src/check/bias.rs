@@ -1,8 +1,7 @@
-//! How short a bunch is too short.
+//! The bias of hypergradients through short bunches.
 //!
-//! The hypergradient through T updates is not that of the problem it stands for: λ has
-//! had T updates to act in, not infinitely many. How far the two are apart depends on the
-//! data, the penalty and the state of the run, so it has to be looked at.
+//! The hypergradient through T updates differs from that of the fully solved problem (T = ∞). The
+//! difference depends on the data, the penalty and the state of the run, so it has to be measured.
 
 use std::sync::Arc;
 
@@ -33,18 +32,18 @@ pub struct BiasRow {
     pub norm: f64,
     /// The cosine of the angle between g_T and the reference.
     pub cosine: f64,
-    /// ‖g_T − g‖ / ‖g‖, g the reference.
+    /// ‖g_T − g‖ / ‖g‖, where g is the reference.
     pub relative_error: f64,
     /// The share of the rows with g_i ≠ 0 on which g_T has the same sign.
     pub same_sign: f64,
 }
 
-/// Hypergradients at growing T, beside the one they lead to.
+/// Hypergradients at growing T, and their limit.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Bias {
     /// One entry for each length, the last one the reference.
     pub rows: Vec<BiasRow>,
-    /// Why the implicit mode refused, if it did: the reference is then the longest bunch.
+    /// The refusal of the implicit mode, if it refused. The reference is then the longest bunch.
     pub refusal: Option<String>,
     /// The hypergradients themselves, one column for each entry of `rows`: n×k.
     #[serde(skip)]
@@ -52,7 +51,7 @@ pub struct Bias {
 }
 
 impl Bias {
-    /// The shortest T from which on every longer one, too, is this close to the reference.
+    /// The shortest T such that it and every longer one are this close to the reference.
     pub fn shortest(&self, relative_error: f64) -> Option<usize> {
         let close = |row: &&BiasRow| row.relative_error <= relative_error;
         let lengths = self.rows.iter().rev().skip(1).take_while(close);
@@ -60,17 +59,17 @@ impl Bias {
     }
 }
 
-/// Compares the hypergradients of bunches of the [`LENGTHS`] and of an infinite one
-/// (implicit mode), all from the same factors and λ. Bunches are computed by the [fused
-/// engine](mod@crate::engine) where it can, otherwise by the adjoint mode.
+/// Compares the hypergradients of bunches of the [`LENGTHS`] and of an infinite one (implicit
+/// mode), all from the same factors and λ. Bunches are computed by the [fused
+/// engine](mod@crate::engine) if it supports them, otherwise by the adjoint mode.
 ///
 /// The implicit mode may refuse: no fixed point is reached within some seconds, it is degenerate,
 /// or a penalty couples rows. Then the longest bunch is the reference, and
 /// [`refusal`](Bias::refusal) says why.
 ///
 /// # Errors
-/// What [`Bunch::with_rules`] and the adjoint mode refuse; [`Error::Shape`] for factors or
-/// a λ that do not fit; [`Error::Conflict`] where the hypergradient is zero.
+/// Those of [`Bunch::with_rules`] and of the adjoint mode; [`Error::Shape`] for factors or a λ of
+/// another shape; [`Error::Conflict`] if the hypergradient is zero.
 ///
 /// # Shapes
 /// `lambda` n×1.
@@ -86,7 +85,7 @@ pub fn bias(
     let weights = [problem.tensor("λ", lambda, [n, 1])?];
     let (of_w, of_h, span) = (rule.clone(), rule.without_terms(), Span::One(Side::W));
     criterion.check(problem)?;
-    // Fused where it can be: the tensors of a wide X take minutes.
+    // Fused if possible, because tensors as large as a wide X take minutes.
     let on_term = Bunch::fused(
         problem,
         of_w.clone(),
@@ -122,7 +121,7 @@ pub fn bias(
         };
         found.push((Some(length), outer_error, gradient.into_iter().collect()));
     }
-    // The fused engine goes most of the way to the fixed point, much faster.
+    // The fused engine makes most of the updates to the fixed point, because it is much faster.
     let near = match fused(STRIDE)? {
         Some(fused) => {
             let floor = problem.precision().floor();
@@ -170,20 +169,20 @@ pub fn bias(
     Ok(Bias {
         rows: found.iter().map(row).collect(),
         refusal,
-        // In row order, as files and callers want it.
+        // In row order, for files and callers.
         gradients: gradients.t().as_standard_layout().into_owned(),
     })
 }
 
-/// Updates between two looks at how much W still moves.
+/// Updates between two checks of the movement of W.
 const STRIDE: usize = 500;
-/// Updates times entries times components that are spent on the way to the fixed point:
-/// some seconds.
+/// Limit of updates times entries times components on the way to the fixed point. It takes some
+/// seconds.
 const PATIENCE: f64 = 3e10;
-/// Updates that the implicit mode may make from there, however large X is.
+/// Smallest number of updates that the implicit mode may add.
 const FEWEST: usize = 100;
 
-/// W after many updates, fewer if it stands still.
+/// W after many updates, or fewer if it has converged.
 fn settled(
     mut bunch: FusedBunch<'_>,
     factors: &Factors,
@@ -195,7 +194,8 @@ fn settled(
     for _ in 0..(PATIENCE / cost).ceil() as usize {
         let before = factors.w.clone();
         bunch.update_w(&mut factors, lambda);
-        // An entry on its way to zero takes ever so long, and its last digits are slow.
+        // An entry that tends to zero needs very many updates, and tiny numbers are slow to compute
+        // with.
         factors
             .w
             .mapv_inplace(|entry| if entry < floor { 0.0 } else { entry });

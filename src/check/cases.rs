@@ -1,4 +1,4 @@
-//! The matrix of built-in cases that `altbi gradcheck` and the tests go through.
+//! The built-in cases of `altbi gradcheck` and of the tests.
 
 use ndarray::Array2;
 use rand::SeedableRng;
@@ -23,7 +23,7 @@ pub(super) const BUNCHES: [usize; 4] = [1, 2, 4, 8];
 /// Shapes (n, m, r): an ordinary one, r = 1, n = 1, m < r, and a tall one.
 pub const SHAPES: [[usize; 3]; 5] = [[7, 9, 3], [5, 6, 1], [1, 8, 3], [6, 2, 3], [20, 4, 2]];
 
-/// One case of the matrix.
+/// One case.
 #[derive(Debug, Clone, Serialize)]
 pub struct Case {
     /// β.
@@ -67,7 +67,7 @@ impl Case {
     /// The bunch and a draw of factors and λ for it, always the same.
     ///
     /// # Errors
-    /// None for the built-in matrix; a `Case` made by hand may be refused.
+    /// None for the built-in cases. A `Case` made by hand may be refused.
     pub fn bunch(&self, precision: Precision, device: &Device) -> Result<(Bunch, Draw)> {
         let [_, _, rank] = self.shape;
         let problem = Problem::new(&self.x(), precision)?.on(device.clone());
@@ -80,7 +80,7 @@ impl Case {
     /// Compares all modes on it.
     ///
     /// # Errors
-    /// As [`bunch`](Self::bunch).
+    /// Those of [`bunch`](Self::bunch).
     pub fn run(&self, precision: Precision, device: &Device) -> Result<CheckReport> {
         let (bunch, draw) = self.bunch(precision, device)?;
         check_bunch(&bunch, &draw.pair, &draw.lambda, &MODES)

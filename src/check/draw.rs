@@ -1,4 +1,4 @@
-//! Something to check a bunch at.
+//! Random factors and weights for the check of a bunch.
 
 use burn::tensor::Tensor;
 use ndarray::Array2;
@@ -16,15 +16,15 @@ use crate::problem::Problem;
 pub struct Draw {
     /// W and Hᵀ; a drawn W is scaled so that WH has the mean of X.
     pub pair: Pair,
-    /// λ of each tuned penalty; a drawn one lies between 0.1 and 0.6 times the weight at
-    /// which the penalty pulls as hard as the fit: so much that the hypergradient is not
-    /// lost in rounding, and not so much that a row collapses to zero.
+    /// λ of each tuned penalty. A drawn λ lies between 0.1 and 0.6 times the weight at which
+    /// penalty and fit pull equally hard. This is large enough that the hypergradient is not lost
+    /// in rounding, and small enough that no row becomes zero.
     pub lambda: Vec<Tensor<2>>,
-    /// Which weights are whose.
+    /// The layout of the weights.
     pub layout: Layout,
 }
 
-/// Quantities that are given and not drawn.
+/// Given quantities, which are not drawn.
 #[derive(Debug, Clone, Default)]
 pub struct Given {
     /// W and H.
@@ -34,11 +34,10 @@ pub struct Given {
 }
 
 impl Draw {
-    /// Draws everything; any rank ≥ 1 will do for a single bunch. All weights have the same
-    /// scope.
+    /// Draws everything. All weights have the same scope. A single bunch allows any rank ≥ 1.
     ///
     /// # Errors
-    /// As [`complete`](Self::complete).
+    /// Those of [`complete`](Self::complete).
     pub fn new(
         problem: &Problem,
         bunch: &Bunch,
@@ -49,11 +48,11 @@ impl Draw {
         Self::complete(problem, bunch, scope, rank, seed, &Given::default())
     }
 
-    /// Draws what is not given, to fit what is.
+    /// Draws the quantities that are not given.
     ///
     /// # Errors
-    /// [`Error::Setting`] for a rank that is 0 or more than sixteen times the larger side
-    /// of X; what the scope refuses; [`Error::Shape`] and its kind for what is given.
+    /// [`Error::Setting`] for a rank that is 0 or more than sixteen times the larger side of X;
+    /// those of the scope; [`Error::Shape`] and other errors of the checks for given quantities.
     pub fn complete(
         problem: &Problem,
         bunch: &Bunch,

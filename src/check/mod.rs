@@ -1,21 +1,19 @@
-//! Is this hypergradient right? A checker for plug-ins, and for altbi itself.
+//! The gradient checker, for plug-ins and for altbi itself.
 //!
-//! Reverse mode (Burn's tape) is compared with the modes that know nothing of
-//! the tape: hand-written tangents, hand-written transposes, and finite
-//! differences. Each comparison ends in a [`Verdict`]. **Negative controls** plant known
-//! mistakes: two in forward mode (the outer gradient as the paper prints it, and a flipped
-//! sign in the tangent), and one in the hypergradient that finite differences are compared
-//! with (an update less in the chain), so that a penalty without tangents has one too. If
-//! they came out as passes, the checker would be worthless, and it says so.
+//! Reverse mode (Burn's tape) is compared with the modes that do not use the tape: hand-written
+//! tangents, hand-written transposes, and finite differences. Each comparison ends in a
+//! [`Verdict`]. **Negative controls** plant known mistakes: two in forward mode (the outer gradient
+//! as the paper prints it, and a flipped sign in the tangent), and one in the hypergradient that
+//! finite differences are compared with (one update less). So a penalty without tangents has one
+//! too. If a planted mistake passes, the check fails.
 //!
 //! | comparison with reverse | tolerance (64 bits) | (32 bits) |
 //! |---|---|---|
 //! | forward, adjoint | 1e-10 | 1e-3 |
 //! | finite differences | 1e-6 | unchecked |
 //!
-//! Differences are relative to the largest entry of the hypergradient. Where the
-//! hypergradient is so small that rounding alone explains a difference, the
-//! comparison is unchecked, not a mismatch.
+//! Differences are relative to the largest entry of the hypergradient. If the hypergradient is so
+//! small that rounding alone explains a difference, the comparison is unchecked, not a mismatch.
 //!
 //! ```
 //! use altbi::{Beta, Precision, Problem, SquaredL2, check};
@@ -48,7 +46,7 @@ use crate::numerics::{Precision, to_host};
 use crate::penalty::Penalty;
 use crate::problem::Problem;
 
-/// How far a mode may be from reverse mode, relative to the largest entry.
+/// Largest allowed difference of a mode from reverse mode, relative to the largest entry.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Tolerances {
     /// Forward and adjoint mode.
@@ -58,7 +56,7 @@ struct Tolerances {
 }
 
 impl Tolerances {
-    /// The limits that a precision can promise.
+    /// The limits for a precision.
     fn of(precision: Precision) -> Self {
         match precision {
             Precision::F64 => Self {
@@ -76,13 +74,12 @@ impl Tolerances {
 /// The modes that are compared with reverse mode.
 pub const MODES: [Mode; 3] = [Mode::Forward, Mode::Adjoint, Mode::FiniteDifferences];
 
-/// Checks a divergence and a penalty on a problem: the paper's bunch of four updates from
-/// random factors; and where the divergence has a [fused](Divergence::fused) form, a bunch over
-/// both factors in that form against the same on tensors.
+/// Checks a divergence and a penalty on a problem, with the paper's bunch of four updates from
+/// random factors. If the divergence has a [fused](Divergence::fused) form, it also compares a
+/// bunch over both factors in that form with the same on tensors.
 ///
 /// # Errors
-/// [`Error::OutsideDomain`] for data that the divergence cannot
-/// measure.
+/// [`Error::OutsideDomain`] for data outside the domain of the divergence.
 pub fn check(
     problem: &Problem,
     divergence: impl Divergence + 'static,
@@ -96,8 +93,8 @@ pub fn check(
     Ok(report)
 }
 
-/// Updates, outer error and hypergradient through both factors; nothing where a part cannot
-/// be fused.
+/// Compares updates, outer error and hypergradient through both factors. Empty if a part cannot be
+/// fused.
 fn fused_against_tensors(
     problem: &Problem,
     bunch: &Bunch,
@@ -120,7 +117,7 @@ fn fused_against_tensors(
     let tolerance = Tolerances::of(problem.precision()).exact;
     let flat = |tensors: &[Tensor<2>]| tensors.iter().flat_map(to_host).collect::<Vec<f64>>();
     let factors = |of: &Hypergradient| flat(&[of.pair.w.clone(), of.pair.h.clone()]);
-    // dE/dλ is a difference: its rounding error is relative to the two terms.
+    // dE/dλ is a difference, so its rounding error is relative to the two terms.
     let (slopes, reference) = (flat(&found.gradients), flat(&expected.gradients));
     let rounding = Rounding::of(&tensors, &draw.pair, &draw.lambda).of_tangents;
     let lost = largest_difference(&slopes, &reference) <= rounding;
@@ -144,21 +141,20 @@ fn fused_against_tensors(
     Ok(compared.to_vec())
 }
 
-/// Compares modes with reverse mode on a bunch of your own.
+/// Compares modes with reverse mode on your own bunch.
 ///
-/// A mode that refuses (a plug-in without tangent, say) comes out as
-/// [`Verdict::Unchecked`] with its reason; so does a comparison whose difference
-/// is no larger than rounding makes it.
+/// A mode that refuses (for example because a plug-in has no tangent) gets [`Verdict::Unchecked`]
+/// with its reason. So does a comparison whose difference is within rounding.
 ///
 /// # Errors
-/// [`Error::Shape`] for factors or weights that do not fit the bunch.
+/// [`Error::Shape`] for factors or weights of another shape.
 pub fn check_bunch(
     bunch: &Bunch,
     pair: &Pair,
     lambda: &[Tensor<2>],
     modes: &[Mode],
 ) -> Result<CheckReport> {
-    // Shapes first: what measures rounding takes them for granted.
+    // Shapes are checked first, because the estimate of rounding relies on them.
     bunch.check(pair, lambda)?;
     let rounding = Rounding::of(bunch, pair, lambda);
     let flat = |result: Hypergradient| result.gradients.iter().flat_map(to_host).collect();
@@ -173,12 +169,12 @@ pub fn check_bunch(
     compare(Precision::of(&pair.w), &rounding, modes, tried)
 }
 
-/// How a hypergradient is computed, rightly and wrongly.
+/// Functions that compute a hypergradient, correctly and with mistakes.
 struct Tried<ByMode, WithFault, Shorter> {
     by_mode: ByMode,
-    /// In forward mode.
+    /// With a mistake, in forward mode.
     with_fault: WithFault,
-    /// In reverse mode, through one update less.
+    /// With one update less, in reverse mode.
     shorter: Shorter,
 }
 
@@ -227,8 +223,8 @@ fn compare(
     let comparisons: Vec<ModeComparison> = comparisons.collect();
     let controls = [Fault::PrintedOuterGradient, Fault::FlippedSign].map(|fault| {
         let gradient = with_fault(fault).ok();
-        // Where λ plays no part (no penalty, a lone row under smoothness) every
-        // formula gives 0, and a mistake in it cannot show.
+        // If λ has no effect (no penalty, a single row under smoothness), every formula gives 0,
+        // and a mistake in it cannot be noticed.
         let shows = |wrong: &Vec<f64>| {
             !nothing_to_see && largest_difference(wrong, &reference) > rounding.of_tangents
         };
@@ -239,11 +235,11 @@ fn compare(
     });
     let mut controls = controls.to_vec();
     if let (Some(differences), Some(tolerance)) = (by_differences, tolerances.differences) {
-        // One update has none before it: then nothing of the derivative is left.
+        // With one update less than one, the derivative is zero.
         let wrong = shorter().unwrap_or_else(|_| vec![0.0; reference.len()]);
         let size = reference.iter().fold(0.0f64, |most, g| most.max(g.abs()));
         let planted = largest_difference(&wrong, &reference);
-        // (In a bunch that has come to rest, one update less makes no difference.)
+        // (In a converged bunch, one update less makes no difference.)
         let shows = planted > rounding.of_differences && planted > 10.0 * tolerance * size;
         let found = shows.then(|| largest_difference(&differences, &wrong) / size);
         controls.push(Control::new(
@@ -262,15 +258,14 @@ fn compare(
 
 /// The size of `dE/dλ` that rounding alone can produce, at the largest weight.
 struct Rounding {
-    /// In the modes that differentiate.
+    /// Size in the modes that differentiate.
     of_tangents: f64,
-    /// In finite differences.
+    /// Size in finite differences.
     of_differences: f64,
 }
 
 impl Rounding {
-    /// Terms that cancel, times epsilon; a thousand of those, because errors grow on their
-    /// way through the bunch.
+    /// The terms that cancel, times a thousand epsilon, because errors grow through the bunch.
     fn of(bunch: &Bunch, pair: &Pair, lambda: &[Tensor<2>]) -> Self {
         let epsilon = Precision::of(&pair.w).epsilon();
         let differences = FiniteDifferences::default();
@@ -292,10 +287,10 @@ fn largest_difference(a: &[f64], b: &[f64]) -> f64 {
     })
 }
 
-/// `max |a − b| / max |b|`; absolute where b is all zero.
+/// `max |a − b| / max |b|`; the absolute difference if b is all zero.
 pub fn relative_difference(a: &[f64], b: &[f64]) -> f64 {
     let largest = b.iter().fold(0.0f64, |most, b| most.max(b.abs()));
     let scale = if largest > 0.0 { largest } else { 1.0 };
-    // A NaN must not vanish in a maximum: it counts as infinite.
+    // A NaN counts as infinite, because a maximum would ignore it.
     largest_difference(a, b) / scale
 }

@@ -1,4 +1,4 @@
-//! The checker's findings.
+//! The report of the checker.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::hypergradient::Mode;
 
-/// The end of a comparison.
+/// The verdict on a comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
@@ -14,7 +14,7 @@ pub enum Verdict {
     Pass,
     /// Outside it.
     Mismatch,
-    /// Not compared: the mode refused, or there was nothing to see.
+    /// Not compared: the mode refused, or the difference is within rounding.
     Unchecked,
 }
 
@@ -33,13 +33,13 @@ impl fmt::Display for Verdict {
 pub struct ModeComparison {
     /// The mode.
     pub mode: Mode,
-    /// Relative difference; `None` where unchecked.
+    /// Relative difference. `None` if unchecked.
     pub difference: Option<f64>,
     /// The difference allowed.
     pub tolerance: Option<f64>,
     /// The verdict.
     pub verdict: Verdict,
-    /// Why it is unchecked.
+    /// The reason, if it is unchecked.
     pub reason: Option<String>,
 }
 
@@ -102,9 +102,9 @@ impl FusedComparison {
 pub struct Control {
     /// The mistake.
     pub mistake: &'static str,
-    /// Its relative difference; `None` where it could not be tried.
+    /// Its relative difference. `None` if it could not be tried.
     pub difference: Option<f64>,
-    /// `Mismatch` is what it should be.
+    /// The verdict, which should be `Mismatch`.
     pub verdict: Verdict,
 }
 
@@ -128,27 +128,26 @@ pub struct CheckReport {
     pub comparisons: Vec<ModeComparison>,
     /// The negative controls.
     pub controls: Vec<Control>,
-    /// The fused data term, where [`check`](super::check) found that there is one.
+    /// The comparisons of the fused data term, if [`check`](super::check) found that there is one.
     pub fused: Vec<FusedComparison>,
 }
 
 impl CheckReport {
-    /// Whether something was compared, nothing differs, and no known mistake
-    /// went unnoticed.
+    /// Returns true if something was compared, nothing differs, and every known mistake was found.
     pub fn is_consistent(&self) -> bool {
         let any = |verdict| self.comparisons.iter().any(|c| c.verdict == verdict);
         any(Verdict::Pass) && !self.is_inconsistent()
     }
 
-    /// Whether something differs, or a known mistake went unnoticed. A report can
-    /// be neither consistent nor inconsistent: nothing could be checked.
+    /// Returns true if something differs, or a known mistake was not found. A report is neither
+    /// consistent nor inconsistent if nothing could be checked.
     pub fn is_inconsistent(&self) -> bool {
         let modes = self.comparisons.iter().map(|c| c.verdict);
         let mut all = modes.chain(self.fused.iter().map(|c| c.verdict));
         all.any(|verdict| verdict == Verdict::Mismatch) || !self.controls_hold()
     }
 
-    /// Whether every known mistake that could show was found.
+    /// Returns true if every known mistake that has an effect was found.
     pub fn controls_hold(&self) -> bool {
         self.controls.iter().all(|c| c.verdict != Verdict::Pass)
     }
@@ -162,7 +161,7 @@ impl CheckReport {
     }
 
     /// # Panics
-    /// With the whole report, if it is not consistent. For tests of plug-ins.
+    /// With the whole report, if it is not consistent. It is for tests of plug-ins.
     pub fn assert_consistent(&self) {
         assert!(self.is_consistent(), "hypergradients disagree:\n{self}");
     }
@@ -200,7 +199,7 @@ impl fmt::Display for CheckReport {
         for control in &self.controls {
             let found = match control.verdict {
                 Verdict::Mismatch => "found, as it must be",
-                Verdict::Pass => "NOT FOUND: the checker is blind",
+                Verdict::Pass => "NOT FOUND: the checker is unreliable",
                 Verdict::Unchecked => "could not be tried",
             };
             writeln!(formatter, "control: {} ({})", control.mistake, found)?;

@@ -1,4 +1,4 @@
-//! Flags that several commands share, and how their values are read.
+//! Flags that several commands share, and parsers of their values.
 
 use std::convert::Infallible;
 use std::path::Path;
@@ -14,26 +14,27 @@ use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use ndarray::Array2;
 
-/// The outer error, and the seed of what is held out for it.
+/// The outer error, and the seed of its held-out data.
 #[derive(Debug, Args)]
 #[command(next_help_heading = super::headings::PENALTIES)]
 pub struct CriterionArguments {
-    /// What λ is tuned for: train (the paper); held-out:<fraction> of the entries, chosen at
-    /// random, which the updates then never see; thinned:<share> of the counts of every entry,
-    /// likewise; auto: thinned:0.1 for counts under kl, held-out:0.1 otherwise
+    /// The outer error that λ is tuned for; train: the fitted entries (the paper);
+    /// held-out:<fraction>: a random fraction of the entries, which the updates never see;
+    /// thinned:<share>: a random share of the counts of every entry, likewise; auto: thinned:0.1
+    /// for counts under kl, held-out:0.1 otherwise
     #[arg(long, default_value = "train")]
     pub criterion: Unseen,
-    /// How the outer error is measured: a divergence, or smoothed-kl:<c>, KL between x + c and
-    /// WH + c [default: as --divergence; smoothed-kl:0.5 for thinned counts under kl]
+    /// Divergence of the outer error: one of those of --divergence, or smoothed-kl:<c>, KL between
+    /// x + c and WH + c [default: as --divergence; smoothed-kl:0.5 for thinned counts under kl]
     #[arg(long, value_name = "DIVERGENCE")]
     pub outer_divergence: Option<Outer>,
-    /// Seed of the choice of what is held out
+    /// Seed of the choice of held-out data
     #[arg(long, value_name = "SEED", default_value_t = 0)]
     pub held_out_seed: u64,
 }
 
 impl CriterionArguments {
-    /// The outer error that was asked for.
+    /// The requested outer error.
     pub fn asked(&self) -> OuterError {
         OuterError {
             unseen: self.criterion,
@@ -41,7 +42,7 @@ impl CriterionArguments {
         }
     }
 
-    /// The outer error for these data, and the problem with what is to be held out.
+    /// The outer error for these data, and the problem with its held-out part.
     pub fn hold_out(&self, problem: &Problem, divergence: Beta) -> Result<(Problem, OuterError)> {
         let outer = self.asked().for_data(problem, &divergence);
         Ok((outer.split(problem, self.held_out_seed)?, outer))
@@ -67,7 +68,7 @@ pub fn words<T: Words>() -> impl TypedValueParser<Value = T> {
 /// `--lambda`.
 #[derive(Debug, Clone, PartialEq)]
 pub enum LambdaArgument {
-    /// The method's own.
+    /// The method chooses it.
     Auto,
     /// The same number for every row.
     Value(f64),
@@ -87,8 +88,7 @@ impl FromStr for LambdaArgument {
     }
 }
 
-/// A λ file as a column: a row is turned, anything else is left to the shape
-/// check.
+/// A λ file as a column. A row is transposed; the shape check refuses other shapes.
 pub fn read_lambda(path: &str) -> Result<Array2<f64>> {
     let lambda = read_matrix(Path::new(path))?;
     Ok(if lambda.nrows() == 1 {

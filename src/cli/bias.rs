@@ -1,4 +1,4 @@
-//! `altbi bias`: how short a bunch is too short?
+//! `altbi bias`: the bias of hypergradients through short bunches.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -28,10 +28,10 @@ use super::progress::{Progress, Watch};
   altbi bias x.npy --rank 5 --penalty l2 --out bias
   altbi bias x.npy --rank 5 --criterion held-out:0.1
 
-The hypergradient through T updates is compared with that of infinitely many (implicit
-mode), from the factors and λ that --warm-up iterations with fixed λ lead to.")]
+The hypergradient through T updates is compared with that through infinitely many (implicit
+mode). Both start from the factors after --warm-up iterations with fixed λ.")]
 pub struct BiasArguments {
-    /// The matrix X, as for fit; without it, the embedded demo
+    /// The matrix X, as for fit [default: the embedded demo]
     data: Option<String>,
     /// Number of components r (scikit-learn: n_components)
     #[arg(long)]
@@ -45,16 +45,16 @@ pub struct BiasArguments {
     /// Exponent of the updates
     #[arg(long, default_value = "one", value_parser = words::<Exponent>())]
     exponent: Exponent,
-    /// λ: auto (that of a run's start), a number for every row, or a file with one per row
+    /// λ: auto (the first λ of a run), a number for every row, or a file with one per row
     #[arg(long, default_value = "auto", allow_negative_numbers = true)]
     lambda: LambdaArgument,
-    /// The T of your runs: the warm-up uses it, and a figure shows it row by row
+    /// T of your runs; the warm-up uses it, and a figure shows its hypergradient row by row
     #[arg(long, value_name = "T", default_value_t = 4)]
     bunch: usize,
     /// Iterations before hypergradients are compared
     #[arg(long, value_name = "N", default_value_t = 50)]
     warm_up: usize,
-    /// Rescale inside the loop, as in fit
+    /// Rescale W and H before each bunch, as in fit
     #[arg(long, default_value = "none", value_parser = words::<Normalization>())]
     normalize: Normalization,
     #[command(flatten)]
@@ -64,10 +64,10 @@ pub struct BiasArguments {
     seed: u64,
     #[command(flatten)]
     table: DataArguments,
-    /// Keep table, figures and hypergradients in this new folder
+    /// Write table, figures and hypergradients into this new folder
     #[arg(long, value_name = "DIR", value_parser = output_path)]
     out: Option<PathBuf>,
-    /// Print everything as JSON, and nothing else
+    /// Print only JSON, with all results
     #[arg(long)]
     json: bool,
 }
@@ -107,7 +107,7 @@ pub fn bias(arguments: &BiasArguments) -> Result<Ending> {
 }
 
 impl BiasArguments {
-    /// The data, the outer error, and the rank of the demo if it is that.
+    /// The data, the outer error, and the rank if the data are the demo.
     fn problem(&self) -> Result<(Problem, OuterError, Option<usize>)> {
         let (mut data, rank) = match self.data.as_deref().map(Source::from) {
             Some(source) => (self.table.read(&source, false)?, None),
@@ -140,7 +140,7 @@ impl BiasArguments {
             .with_max_iterations(self.warm_up)
             .with_seed(self.seed)
             .with_precision(precision);
-        // (As many as may warm a run up; here they have λ, and are iterations.)
+        // (The limit is that of a run's warm-up. Here the warm-up is iterations with a fixed λ.)
         config.check()?;
         config.warm_up = 0;
         if let LambdaArgument::Value(value) = self.lambda {

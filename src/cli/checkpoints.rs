@@ -1,4 +1,4 @@
-//! Checkpoints on the way, and an orderly end on Ctrl-C.
+//! Checkpoints during a run, and an orderly end on Ctrl-C.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,32 +14,32 @@ use signal_hook::flag::{register, register_conditional_shutdown};
 
 use super::job;
 
-/// Work between two checkpoints where nothing else is said.
+/// Default time between two checkpoints.
 const INTERVAL: Duration = Duration::from_secs(10);
 
-/// A flag that Ctrl-C or a polite kill raises; a second one ends the program at
-/// once. A hang-up is left alone, so that `nohup` protects a run.
+/// A flag that Ctrl-C or SIGTERM raises. A second signal ends the program at once. A hang-up is not
+/// handled, so that `nohup` protects a run.
 pub fn interruption() -> Arc<AtomicBool> {
     let flag = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM] {
-        // In this order: the second signal finds the flag raised. Without a handler
-        // the run can still be killed, and its last checkpoint stays.
+        // The order matters: the second signal must find the flag raised. Without a handler the run
+        // can still be killed, and its last checkpoint stays.
         let _ = register_conditional_shutdown(signal, 130, flag.clone());
         let _ = register(signal, flag.clone());
     }
     flag
 }
 
-/// The writer's report after the run.
+/// State of the writer after the run.
 #[derive(Default)]
 pub struct Aftermath {
-    /// Whether the run folder was made.
+    /// True if the run folder was created.
     pub folder_made: bool,
     /// The error that ended the run, if writing failed.
     pub error: Option<Error>,
 }
 
-/// Writes checkpoints into the run folder, which it makes with the first.
+/// Writes checkpoints into the run folder, which it creates with the first one.
 pub struct Checkpoints {
     folder: Option<RunFolder>,
     config: String,
@@ -80,13 +80,13 @@ impl Checkpoints {
         }
     }
 
-    /// With a copy of data that is nowhere else, to be kept in the folder.
+    /// Adds copies of data from standard input, to be stored in the folder.
     pub fn with_inputs(mut self, inputs: Vec<(&'static str, String)>) -> Self {
         self.inputs = inputs;
         self
     }
 
-    /// Takes up the story of an earlier part of the run; its folder exists.
+    /// Adds the history of an earlier part of the run, whose folder exists.
     pub fn resumed(mut self, history: Vec<Record>, lambda_at_start: Array2<f64>) -> Self {
         self.history = history;
         self.lambda_at_start = Some(lambda_at_start);
@@ -94,14 +94,14 @@ impl Checkpoints {
         self
     }
 
-    /// Takes up the story of a run that ended; the folder is another one.
+    /// Adds the history of a finished run, which has another folder.
     pub fn after(mut self, history: Vec<Record>, lambda_at_start: Array2<f64>) -> Self {
         self.history = history;
         self.lambda_at_start = Some(lambda_at_start);
         self
     }
 
-    /// To be looked at when the run is over.
+    /// State of the writer, to be read after the run.
     pub fn aftermath(&self) -> Arc<Mutex<Aftermath>> {
         self.aftermath.clone()
     }
@@ -110,20 +110,20 @@ impl Checkpoints {
         self.aftermath.lock()
     }
 
-    /// Whether Ctrl-C was pressed, on any process; all of them ask together.
+    /// Returns true if Ctrl-C was pressed, on any process. All processes must call it together.
     pub fn is_interrupted(&self) -> bool {
         let here = self.interrupted.load(Ordering::SeqCst);
         self.processes.any(here)
     }
 
-    /// Writes a state that was observed before, after which other work was interrupted.
+    /// Writes a state that was observed before other work was interrupted.
     pub fn write_again(&mut self, state: &State) {
         if let Err(error) = self.write(state) {
             self.note().error = Some(error);
         }
     }
 
-    /// Whether process 0, which has the folder, is to write a checkpoint.
+    /// Returns true if process 0, which has the folder, should write a checkpoint.
     fn is_due(&self, iteration: usize) -> bool {
         let due = match self.every {
             Some(every) => iteration > 0 && iteration.is_multiple_of(every),
@@ -132,7 +132,7 @@ impl Checkpoints {
         self.processes.any(due && self.folder.is_some())
     }
 
-    /// Writes a state, of all processes together.
+    /// Writes the state of all processes.
     fn write(&mut self, state: &State) -> Result<()> {
         let (Some(state), Some(folder)) = (state.gathered(), &self.folder) else {
             return Ok(());

@@ -16,13 +16,13 @@ use super::{Ending, config_file};
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   altbi complete run --out wh.npy                     the reconstruction WH
-  altbi complete run --only missing --out full.csv    X, its missing entries from WH
+  altbi complete run --only missing --out full.csv    X with missing entries from WH
 
 Without --out the table is printed.")]
 pub struct CompleteArguments {
     /// The folder of a finished run
     run: PathBuf,
-    /// missing: X as it is, and WH only where an entry is missing or has weight 0
+    /// missing: X, with WH only for entries that are missing or have weight 0
     #[arg(long)]
     only: Option<Only>,
     /// Write the matrix into this file, .csv or .npy
@@ -64,7 +64,7 @@ pub fn complete(arguments: &CompleteArguments) -> Result<Ending> {
     deliver(&table, out, arguments.quiet)
 }
 
-/// X, with WH where an entry has no weight.
+/// X, with WH for entries of weight 0.
 fn filled(arguments: &CompleteArguments, records: &RunRecords) -> Result<Array2<f64>> {
     let folder = RunFolder::open(&arguments.run)?;
     let config = folder.read_config()?;

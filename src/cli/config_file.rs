@@ -1,8 +1,7 @@
 //! `--config FILE.toml`: flags from a file.
 //!
-//! A key of the file is a long flag without its dashes, and its value what one
-//! would type. So the file needs no description of its own: it is turned into
-//! flags, and the flags that are typed come after them and win.
+//! A key of the file is a long flag without its dashes, and its value is what one would type. The
+//! file is turned into flags. Typed flags come after them and take precedence.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -12,14 +11,14 @@ use clap::{ArgAction, ArgMatches, Args, Command, FromArgMatches};
 
 use super::fit::FitArguments;
 
-/// The key of the one argument without a flag.
+/// The key of the positional argument.
 const POSITIONAL: &str = "data";
 
-/// Reads `fit`'s arguments from a file, under the flags that were typed.
+/// Reads `fit`'s arguments from a file. Typed flags take precedence.
 ///
 /// # Errors
-/// [`Error::Read`], and [`Error::ConfigFile`] for what is not TOML, not a flag
-/// (with the nearest one), or not a value of that flag.
+/// [`Error::Read`]; and [`Error::ConfigFile`] for text that is not TOML, a key that is not a flag
+/// (with the nearest flag), or a bad value of a flag.
 pub fn arguments_from(path: &Path, typed: &[OsString]) -> Result<FitArguments> {
     let text = std::fs::read_to_string(path).map_err(|source| Error::Read {
         path: path.into(),
@@ -79,7 +78,7 @@ pub fn parse(text: &str, path: &Path, typed: &[OsString]) -> Result<FitArguments
     }
     flags.extend(typed.iter().cloned());
     if let Some(data) = data.filter(|_| !typed_data) {
-        // Whatever it is called, it is not a flag.
+        // A file name that begins with a dash is not a flag.
         flags.extend(["--".into(), data]);
     }
     let command = command.no_binary_name(true).args_override_self(true);
@@ -93,7 +92,7 @@ pub fn parse(text: &str, path: &Path, typed: &[OsString]) -> Result<FitArguments
         parsed.map_err(|error| wrong(one_line(&error.to_string())))
     };
     let arguments = read(&command)?;
-    // A preset lies under everything that is said.
+    // All given settings take precedence over the preset.
     let mut over_preset = command.clone();
     for (flag, value) in arguments.preset.overlay(&arguments) {
         over_preset = over_preset.mut_arg(flag.replace('-', "_"), |argument| {
@@ -105,10 +104,10 @@ pub fn parse(text: &str, path: &Path, typed: &[OsString]) -> Result<FitArguments
     Ok(arguments)
 }
 
-/// Flags that say how a run is carried out or shown, and not what it computes.
+/// Flags that do not affect the result of a run.
 const NO_SETTINGS: [&str; 6] = ["config", "out", "force", "quiet", "json", "help"];
 
-/// Every setting under the name of its flag, as it was typed, by default or by preset.
+/// Every setting under the name of its flag: typed, default or from the preset.
 fn settings(command: &Command, matches: &ArgMatches) -> toml::Table {
     let mut table = toml::Table::new();
     for argument in command.get_arguments() {
@@ -126,8 +125,8 @@ fn settings(command: &Command, matches: &ArgMatches) -> toml::Table {
     table
 }
 
-/// A value as TOML has it: a number where it is one, otherwise text. (TOML's integers end at
-/// 2⁶³; a larger one stays text.)
+/// A value for TOML: a number if possible, otherwise text. (TOML's integers end at 2⁶³; a larger
+/// one stays text.)
 pub fn setting(text: &str) -> toml::Value {
     let digits = text.bytes().all(|byte| byte.is_ascii_digit());
     match (text.parse::<i64>(), text.parse::<f64>()) {
@@ -138,12 +137,12 @@ pub fn setting(text: &str) -> toml::Value {
     }
 }
 
-/// The flags that were typed, over their preset.
+/// The typed flags with their preset.
 pub fn typed_arguments(typed: &[OsString]) -> Result<FitArguments> {
     parse("", Path::new("the command line"), typed)
 }
 
-/// Whether a value names a file, which then lies relative to the configuration.
+/// Returns true if a value names a file. Its path is then relative to the configuration.
 fn is_file(key: &str, text: &str) -> bool {
     match key {
         "data" => text != "-",

@@ -1,4 +1,4 @@
-//! The data that a command works on: how it is read, its weights, its precision.
+//! The data of a command: reading, weights and precision.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -20,7 +20,7 @@ use super::arguments::{device_name, words};
 use super::job;
 use super::output::complain;
 
-/// How the data is read, and in which precision it is worked on.
+/// Flags for the reading of the data and for the precision.
 #[derive(Debug, Args)]
 #[command(next_help_heading = super::headings::DATA)]
 pub struct DataArguments {
@@ -28,28 +28,28 @@ pub struct DataArguments {
     /// entry
     #[arg(long, value_name = "FILE")]
     pub mask: Option<String>,
-    /// Missing entries (empty fields, NA, NaN): an error, or left out of the fit; with mask,
-    /// N/A, null, - and ? are missing entries too
+    /// Treatment of missing entries (empty fields, NA, NaN); with mask, N/A, null, - and ? are
+    /// missing entries too
     #[arg(long, default_value = "error")]
     pub missing: Missing,
-    /// Entries that a sparse matrix does not store: data (they are 0), or missing
+    /// Meaning of entries that a sparse matrix does not store; data: they are 0; missing: they are
+    /// unknown
     #[arg(long, default_value = "data", value_parser = words::<Zeros>())]
     pub zeros: Zeros,
-    /// Whether the first row of a table names its columns
+    /// The first row of a table holds the names of its columns
     #[arg(long, default_value = "auto", value_parser = words::<Detect>(), hide_short_help = true)]
     pub header: Detect,
-    /// Whether the first column of a table names its rows
+    /// The first column of a table holds the names of its rows
     #[arg(long, default_value = "auto", value_parser = words::<Detect>(), hide_short_help = true)]
     pub labels: Detect,
-    /// The separator between the fields of a table: auto, comma, semicolon, tab, or
-    /// whitespace
+    /// Separator between the fields of a table: auto, comma, semicolon, tab, or whitespace
     #[arg(long, default_value = "auto", hide_short_help = true)]
     pub separator: OrAuto<Separator>,
-    /// The decimal sign of numbers: auto, point, or comma
+    /// Decimal sign of numbers: auto, point, or comma
     #[arg(long, default_value = "auto", hide_short_help = true)]
     pub decimal: OrAuto<Decimal>,
-    /// How a table's characters are stored: auto (UTF-8, or UTF-16 with a byte order mark),
-    /// utf-8, utf-16, or latin-1
+    /// Encoding of a table: auto (UTF-8, or UTF-16 with a byte order mark), utf-8, utf-16, or
+    /// latin-1
     #[arg(long, default_value = "auto", hide_short_help = true)]
     pub encoding: OrAuto<Encoding>,
     /// Floating-point type
@@ -69,7 +69,7 @@ pub enum Missing {
     Mask,
 }
 
-/// A choice that is made by looking, unless it is said.
+/// A setting, or `None` for auto.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OrAuto<T>(pub Option<T>);
 
@@ -93,7 +93,7 @@ impl<T: fmt::Display> fmt::Display for OrAuto<T> {
     }
 }
 
-/// Data of which every entry is at hand, with a weight for each where some are missing.
+/// Data with all entries in memory, and weights if some are missing.
 pub struct Dense {
     pub values: Array2<f64>,
     pub mask: Option<Array2<f64>>,
@@ -104,7 +104,7 @@ pub struct Dense {
 pub struct Data {
     matrix: Matrix,
     pub labels: Labels,
-    /// How the table was read, if the data is one.
+    /// Reading of the table, if the data are one.
     pub reading: Option<Reading>,
     weights: Option<Weights>,
     /// The rows that this process has.
@@ -112,8 +112,8 @@ pub struct Data {
 }
 
 impl DataArguments {
-    /// Reads data and mask, each once; missing entries only where they are allowed. A guess
-    /// about the table is said on standard error, unless `quiet`.
+    /// Reads data and mask, each once. Missing entries are refused unless they are allowed. A note
+    /// on standard error reports a guess about the table, unless `quiet`.
     pub fn read(&self, source: &Source, quiet: bool) -> Result<Data> {
         let mask = self.mask.as_deref().map(Source::from);
         if *source == Source::StandardInput && mask == Some(Source::StandardInput) {
@@ -153,7 +153,7 @@ impl DataArguments {
             return Err(Error::Conflict {
                 first: "--zeros missing",
                 second: "a matrix whose entries are all stored",
-                reason: "zeros can be told from missing entries there: give a --mask",
+                reason: "its zeros are data; use --mask to mark missing entries",
             });
         }
         let mask = self.mask.as_deref().map(Source::from);
@@ -193,7 +193,7 @@ impl DataArguments {
         });
         let mut wrong = None;
         let weights = match (first, given) {
-            // (A given mask has to leave missing entries out.)
+            // (A given mask must have weight 0 for missing entries.)
             (None, given) | (Some(_), given @ Some(_)) => given,
             (Some((row, column, _)), None) if self.missing == Missing::Error => {
                 wrong = Some(Error::Missing {
@@ -222,13 +222,13 @@ impl DataArguments {
         })
     }
 
-    /// The mask has a look of its own; where that gives another shape than X's, it is read in
-    /// the way of the data.
+    /// Reads the mask by its own contents. If its shape then differs from that of X, it is read
+    /// like the data.
     fn read_mask(&self, mask: &Source, table: &Table, share: &Share) -> Result<Array2<f64>> {
         let read = |options| {
             let (contents, _) = mask.read_share(options, share.processes())?;
             let (found, expected) = (contents.shape(), table.values.dim().into());
-            // (A sparse one of another shape might not fit anywhere.)
+            // (A sparse mask of another shape might be too large for memory.)
             if matches!(contents, Contents::Sparse(_)) && found != expected {
                 let what = "the mask";
                 return Err(Error::Shape {
@@ -259,7 +259,7 @@ impl DataArguments {
         }
     }
 
-    /// The settings of `config.toml`, with what was seen in place of "auto".
+    /// The settings of `config.toml`, with the detected values instead of "auto".
     pub fn settings(&self, reading: Option<&Reading>) -> [(&'static str, String); 5] {
         let detected = |said: Detect, seen: Option<bool>| match seen {
             Some(true) => "yes".into(),
@@ -293,7 +293,7 @@ impl DataArguments {
 }
 
 impl Data {
-    /// The data as a table, to be written.
+    /// The data as a table for a file.
     pub fn to_csv(&self) -> String {
         let table = Table {
             values: self.matrix.to_dense(),
@@ -310,12 +310,12 @@ impl Data {
         Some(Table::from(weights.to_array()).to_csv())
     }
 
-    /// Whether only some entries are stored.
+    /// Returns true if the matrix is sparse.
     pub fn is_sparse(&self) -> bool {
         self.matrix.as_sparse().is_some()
     }
 
-    /// All entries, of a sparse matrix too if there is room for them.
+    /// All entries; a sparse matrix is made dense if memory allows.
     pub fn dense(self, arguments: &DataArguments, path: &Path) -> Result<Dense> {
         let (rows, columns) = self.matrix.dim();
         let mut mask = self.weights.map(|weights| weights.to_array());
@@ -340,7 +340,7 @@ impl Data {
         })
     }
 
-    /// The checked problem of the matrix, with its weights; the names stay.
+    /// The checked problem of the matrix and its weights. `self` keeps the names.
     pub fn problem(&mut self, arguments: &DataArguments) -> Result<Problem> {
         let matrix = std::mem::replace(&mut self.matrix, Array2::zeros((0, 0)).into());
         let weights = self.weights.take();
@@ -349,10 +349,10 @@ impl Data {
         Ok(problem.on(arguments.device.parse::<Device>()?))
     }
 
-    /// A text that no other data has, weights included.
+    /// A fingerprint of the data and weights.
     pub fn fingerprint(&self) -> String {
         let of_values = fingerprint_of_share(&self.matrix, &self.share);
-        // Where one process has weights, those of the others are 1.
+        // If one process has weights, the weights of the others are 1.
         if !self.share.processes().any(self.weights.is_some()) {
             return of_values;
         }

@@ -1,4 +1,4 @@
-//! `altbi encode`: new rows or columns in terms of the factors of a run.
+//! `altbi encode`: describes new rows or columns by the factors of a run.
 
 use std::path::{Path, PathBuf};
 
@@ -17,11 +17,11 @@ use super::tables::{check_ending, components, deliver};
 /// Arguments of `encode`.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
-  altbi encode run new.csv --out codes.csv          new rows in terms of the run's H
-  altbi encode run new.npy --side columns --plain   new columns in terms of its W, no penalty
+  altbi encode run new.csv --out codes.csv          new rows described by the run's H
+  altbi encode run new.npy --side columns --plain   new columns described by its W, no penalty
 
-Without --out the table is printed. Features are put in order by their names, where both the
-run and NEW have names.")]
+Without --out the table is printed. If both the run and NEW have names, features are matched by
+name.")]
 pub struct EncodeArguments {
     /// The folder of a finished run
     run: PathBuf,
@@ -30,7 +30,7 @@ pub struct EncodeArguments {
     /// Contents of NEW: rows are encoded by H, columns by W
     #[arg(long, default_value = "rows")]
     side: NewSide,
-    /// Leave the run's penalties out: NEW is fitted as well as it can be
+    /// Leave out the penalties of the run
     #[arg(long)]
     plain: bool,
     /// Write the codes into this file, .csv or .npy
@@ -103,7 +103,7 @@ pub fn encode(arguments: &EncodeArguments) -> Result<Ending> {
     deliver(&table, arguments.out.as_deref(), arguments.quiet)
 }
 
-/// The words for the features of new data, and for the new lines.
+/// The names of the features of new data, and of the new lines: rows or columns.
 fn of(side: Side) -> (&'static str, &'static str) {
     match side {
         Side::W => ("columns", "rows"),

@@ -22,11 +22,11 @@ pub struct GenerateArguments {
     /// poisson: counts of a
     #[arg(value_parser = words::<BenchmarkName>())]
     benchmark: BenchmarkName,
-    /// A folder with the data that the paper's authors published (.mat): c and d are
-    /// made of their signals
+    /// A folder with the data that the paper's authors published (.mat); c and d then use their
+    /// signals
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
-    /// Seed
+    /// Seed of the data
     #[arg(long, default_value_t = 0)]
     seed: u64,
     /// The new folder [default: benchmark-<name>]

@@ -1,4 +1,4 @@
-//! `altbi gradcheck`: are the hypergradients right?
+//! `altbi gradcheck`: compares hypergradients of all modes.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -35,7 +35,7 @@ use super::progress::Progress;
 
 Exit code 1 means that two modes disagree.")]
 pub struct GradcheckArguments {
-    /// The matrix X, as for fit; without it, the built-in cases are checked
+    /// The matrix X, as for fit [default: built-in cases]
     data: Option<String>,
     /// kl, frobenius, is, or beta:<number> [default: kl; all of the built-in cases]
     #[arg(long)]
@@ -44,22 +44,22 @@ pub struct GradcheckArguments {
     /// smooth+l1 [default: l1; all of the built-in cases]
     #[arg(long, value_parser = penalty_names)]
     penalty: Option<String>,
-    /// The factor that is penalised
+    /// The penalised factor
     #[arg(long, default_value = "w")]
     penalize: Penalize,
-    /// The penalty on H, if it is another than the one on W
+    /// Penalty on H [default: as on W]
     #[arg(long, value_name = "PENALTY", value_parser = penalty_names)]
     penalty_h: Option<String>,
     #[command(flatten)]
     graphs: GraphArguments,
-    /// What each λ belongs to: row, shared, component, or entry
+    /// Scope of λ: row, shared, component, or entry
     #[arg(long, value_name = "SCOPE", default_value = "row")]
     lambda_scope: Scope,
-    /// Whether the bunch updates the penalised factor only or both in turn [default: one;
-    /// both with --penalize both]
+    /// Factors that the bunch updates: the penalised one only, or both in turn [default: one; both
+    /// with --penalize both]
     #[arg(long, value_parser = words::<BunchOver>())]
     bunch_over: Option<BunchOver>,
-    /// Updates in the bunch, T [default: 4; 1, 2, 4 and 8 of the built-in cases]
+    /// T, the number of updates of the bunch [default: 4; 1, 2, 4 and 8 of the built-in cases]
     #[arg(long, value_name = "T")]
     bunch: Option<usize>,
     /// Number of components r
@@ -68,19 +68,19 @@ pub struct GradcheckArguments {
     /// Exponent of the updates
     #[arg(long, requires = "data", value_parser = words::<Exponent>())]
     exponent: Option<Exponent>,
-    /// Seed of what is drawn
+    /// Seed of random W, H and λ
     #[arg(long, requires = "data")]
     seed: Option<u64>,
-    /// W at the start of the bunch, n×r; drawn without it
+    /// W at the start of the bunch, n×r [default: random]
     #[arg(long, value_name = "FILE", requires = "data")]
     w: Option<String>,
-    /// H during the bunch, r×m; drawn without it
+    /// H during the bunch, r×m [default: random]
     #[arg(long, value_name = "FILE", requires = "data")]
     h: Option<String>,
-    /// λ: a number for every row, or a file with one per row; drawn without it
+    /// λ: a number for every row, or a file with one per row [default: random]
     #[arg(long, requires = "data", allow_negative_numbers = true)]
     lambda: Option<LambdaArgument>,
-    /// Whose hypergradient is printed and written [default: reverse]
+    /// Mode of the hypergradient that is printed and written [default: reverse]
     #[arg(long, requires = "data", value_parser = words::<Mode>())]
     mode: Option<Mode>,
     /// Write the hypergradient to this .npy file, a column
@@ -93,7 +93,7 @@ pub struct GradcheckArguments {
     force: bool,
     #[command(flatten)]
     criterion: CriterionArguments,
-    /// Print everything as JSON, and nothing else
+    /// Print only JSON, with all results
     #[arg(long)]
     json: bool,
 }
@@ -128,7 +128,7 @@ struct CheckedData {
 }
 
 impl GradcheckArguments {
-    /// Whether a built-in case was asked for.
+    /// Returns true if a built-in case was requested.
     fn wants(&self, case: &Case) -> bool {
         self.divergence.is_none_or(|Beta(beta)| beta == case.beta)
             && self
@@ -138,8 +138,8 @@ impl GradcheckArguments {
             && self.bunch.is_none_or(|bunch| bunch == case.bunch)
     }
 
-    /// Whether more is asked for than the bunches of the built-in cases, which are the
-    /// paper's.
+    /// Returns true if the flags ask for more than the built-in cases, which have the paper's
+    /// bunch.
     fn beyond_the_cases(&self) -> bool {
         self.penalize != Penalize::W
             || self.penalty_h.is_some()
@@ -154,7 +154,7 @@ impl GradcheckArguments {
             return Err(Error::Conflict {
                 first: "--penalize, --penalty-h, --lambda-scope, --bunch-over or a sum of penalties",
                 second: "the built-in cases",
-                reason: "those are one penalty on W with a λ for each row; give DATA too",
+                reason: "the built-in cases have one penalty on W and a λ for each row; give DATA too",
             });
         }
         if self.table.mask.is_some() {
@@ -168,7 +168,7 @@ impl GradcheckArguments {
             return Err(Error::Conflict {
                 first: "--criterion or --outer-divergence",
                 second: "the built-in cases",
-                reason: "those have the paper's outer error; give DATA too",
+                reason: "the built-in cases have the paper's outer error; give DATA too",
             });
         }
         let precision = self.table.dtype;
@@ -269,7 +269,7 @@ impl GradcheckArguments {
         self.bunch.unwrap_or(4)
     }
 
-    /// Writes and prints what was found; whether modes disagree.
+    /// Writes and prints the result. Returns true if modes disagree.
     fn tell(
         &self,
         mode: Mode,
@@ -325,7 +325,7 @@ impl GradcheckArguments {
         self.rank.or(of_w).or(of_h).ok_or(Error::RankMissing)
     }
 
-    /// W, H and λ: from files where given, drawn by the seed otherwise.
+    /// W, H and λ: from the given files, otherwise drawn by the seed.
     fn draw(&self, problem: &Problem, bunch: &Bunch) -> Result<Draw> {
         let factors = self.given()?;
         let (rank, seed) = (self.rank_of(&factors)?, self.seed.unwrap_or(0));
@@ -345,7 +345,7 @@ impl GradcheckArguments {
     }
 }
 
-/// The hypergradient is written as .npy, and its name should say so.
+/// Refuses an output file whose name does not end in .npy.
 fn check_ending(out: &Path) -> Result<()> {
     match out.extension() {
         Some(ending) if ending == "npy" => Ok(()),

@@ -1,4 +1,4 @@
-//! Flags that say which rows and columns are neighbours.
+//! Flags for the neighbours of rows and columns.
 
 use std::path::Path;
 use std::str::FromStr;
@@ -58,19 +58,19 @@ impl FromStr for Shape {
     }
 }
 
-/// Which rows and columns are neighbours.
+/// The neighbours of rows and columns.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = super::headings::PENALTIES)]
 pub struct GraphArguments {
-    /// The graph of the penalty graph on W: a file (edge list or Matrix Market), or knn:<k>, the
-    /// k nearest neighbours of each row of X, by what the updates see of it
+    /// Graph of the penalty graph on W: a file (edge list or Matrix Market), or knn:<k>, the k
+    /// nearest neighbours of each row of X, by the data that the updates see
     #[arg(long, value_name = "FILE")]
     pub graph: Option<GraphArgument>,
     /// The same on H, for the columns of X
     #[arg(long, value_name = "FILE")]
     pub graph_h: Option<GraphArgument>,
-    /// The rows of X are the pixels of a picture, row by row: components of W are shown as
-    /// pictures, and the penalty graph ties neighbouring pixels
+    /// The rows of X are the pixels of a picture, row by row; the report shows components of W as
+    /// pictures, and the penalty graph makes neighbouring pixels alike
     #[arg(long, value_name = "HxW")]
     pub shape_w: Option<Shape>,
     /// The same for the columns of X and components of H: each row of X is a picture
@@ -79,7 +79,7 @@ pub struct GraphArguments {
 }
 
 impl GraphArguments {
-    /// The files among its flags, under their names.
+    /// The files among these flags, with the names of the flags.
     pub fn files(&self) -> impl Iterator<Item = (&'static str, &String)> {
         let graphs = [("graph", &self.graph), ("graph-h", &self.graph_h)];
         graphs.into_iter().filter_map(|(flag, graph)| match graph {
@@ -134,7 +134,7 @@ impl GraphArguments {
             (None, None) => Err(Error::Conflict {
                 first: "the penalty graph",
                 second: "no graph",
-                reason: "--graph or --shape-w gives that of W, --graph-h or --shape-h that of H",
+                reason: "--graph or --shape-w gives the graph of W, --graph-h or --shape-h that of H",
             }),
         }
     }

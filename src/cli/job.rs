@@ -8,7 +8,7 @@ use altbi::{Error, Result};
 
 use super::{Ending, output};
 
-/// The processes, and the cores for this one of them.
+/// The processes, and the number of cores for this one.
 static JOB: OnceLock<(Processes, usize)> = OnceLock::new();
 
 /// The processes of this command.
@@ -18,14 +18,14 @@ pub fn processes() -> Processes {
         .unwrap_or_default()
 }
 
-/// The threads of a process where nothing is said: its share of the machine's cores. 0 where
-/// there is one process, which takes them all.
+/// The default number of threads of a process: its share of the machine's cores. 0 for a single
+/// process, which takes all cores.
 pub fn threads() -> usize {
     let shared = JOB.get().filter(|(processes, _)| !processes.is_alone());
     shared.map_or(0, |(_, cores)| *cores)
 }
 
-/// Refuses a command that several processes cannot share.
+/// Refuses a command that does not support several processes.
 pub fn only_alone(command: &str) -> Result<()> {
     match processes().size() {
         1 => Ok(()),
@@ -37,7 +37,7 @@ pub fn only_alone(command: &str) -> Result<()> {
     }
 }
 
-/// Runs a command as one process of its job, and turns how it ended into an exit code.
+/// Runs a command as one process of its job, and returns its exit code.
 pub fn run(command: impl FnOnce() -> Result<Ending>) -> ExitCode {
     let job = match Job::join() {
         Ok(job) => job,
@@ -50,7 +50,7 @@ pub fn run(command: impl FnOnce() -> Result<Ending>) -> ExitCode {
         return exit_code(&result);
     }
     match result {
-        // All know of it; process 0 tells what the one says that it happened to.
+        // All processes know of the error. Process 0 prints the message of the one that failed.
         Err(error) if processes.has_failed_together() => {
             let said = match error {
                 Error::OtherProcess { .. } => String::new(),
@@ -63,7 +63,7 @@ pub fn run(command: impl FnOnce() -> Result<Ending>) -> ExitCode {
             }
             ExitCode::from(2)
         }
-        // The others may wait for this one.
+        // The other processes may wait for this one.
         Err(error) => {
             let code = exit_code(&Err(error));
             job.abandon(2);

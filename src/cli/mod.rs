@@ -1,10 +1,10 @@
-//! Flags → settings → library: the only place with clap, printing and exit
-//! codes.
+//! The command: it turns flags into settings and calls the library. Only this module uses clap,
+//! prints, and sets exit codes.
 //!
 //! | exit code | meaning |
 //! |---|---|
 //! | 0 | done |
-//! | 1 | a check failed (`gradcheck`), or a run broke down on its way (`fit`, `resume`) |
+//! | 1 | a check failed (`gradcheck`), a run broke down, or its report could not be written (`fit`, `resume`) |
 //! | 2 | bad input or usage; nothing was written |
 //! | 130 | interrupted; a checkpoint was written if there is a run folder |
 
@@ -38,7 +38,7 @@ use std::process::ExitCode;
 use altbi::Result;
 use clap::{Parser, Subcommand};
 
-/// The version of altbi with that of the library it stands on.
+/// The version of altbi with that of Burn.
 const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), " (Burn 0.22.1, ndarray device)");
 
 /// Nonnegative matrix factorisation whose penalty weights tune themselves.
@@ -46,12 +46,12 @@ const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), " (Burn 0.22.1, ndarray
 #[command(name = "altbi", version = VERSION, about, propagate_version = true)]
 #[command(after_help = "Examples:
   altbi fit                            factorise the embedded demo
-  altbi fit x.npy --rank 5 --out run   factorise a file, keep everything in the folder run
-  altbi ranks x.npy                    how many components?
+  altbi fit x.npy --rank 5 --out run   factorise a file, write results to the folder run
+  altbi ranks x.npy                    find the number of components
   altbi resume run                     go on with an interrupted run
-  altbi encode run new.csv             new rows in terms of the run's components
-  altbi gradcheck                      are the hypergradients right?
-  altbi compare --benchmark b --runs 3  how else λ could be chosen, at equal budget
+  altbi encode run new.csv             describe new rows by the run's components
+  altbi gradcheck                      check the hypergradients
+  altbi compare --benchmark b --runs 3  compare ways to choose λ, at equal budget
   altbi reproduce a --runs 3           the paper's benchmark A, every method, three starts")]
 pub(crate) struct Cli {
     #[command(subcommand)]
@@ -64,23 +64,23 @@ enum Command {
     Fit(fit::FitArguments),
     /// Go on with an interrupted run
     Resume(fit::ResumeArguments),
-    /// New rows or columns in terms of the factors of a run
+    /// Describe new rows or columns by the factors of a run
     Encode(encode::EncodeArguments),
-    /// The reconstruction WH of a run, or its data with the missing entries filled
+    /// Print the reconstruction WH of a run, or its data with missing entries filled
     Complete(complete::CompleteArguments),
     /// Compare hypergradients of all modes, on built-in cases or on your own data
     Gradcheck(gradcheck::GradcheckArguments),
-    /// How short a bunch is too short: hypergradients at T = 1, 2, 4, … and ∞
+    /// Measure the bias of short bunches: hypergradients at T = 1, 2, 4, … and ∞
     Bias(bias::BiasArguments),
-    /// Other ways to choose λ against hypergradients, at equal budget
+    /// Compare other ways to choose λ with hypergradients, at equal budget
     Compare(compare::CompareArguments),
-    /// How many components: the outer error of each rank over a few splits of the data
+    /// Find the number of components: the outer error of each rank over a few splits of the data
     Ranks(ranks::RanksArguments),
     /// Make benchmark data whose true factors are known
     Generate(generate::GenerateArguments),
     /// Repeat the paper's evaluation: every method, many starts, one report
     Reproduce(reproduce::ReproduceArguments),
-    /// Make the page about a run or an experiment again, from its folder
+    /// Make the report of a run or an experiment again, from its folder
     Report(report::ReportArguments),
     /// Print a completion script for a shell
     Completions(shell::CompletionsArguments),
@@ -88,7 +88,7 @@ enum Command {
     Man,
 }
 
-/// How a command ended, short of an error.
+/// Ending of a command without an error.
 enum Ending {
     Done,
     CheckFailed,
@@ -96,7 +96,7 @@ enum Ending {
 }
 
 impl Command {
-    /// Its name, where one process has to do it alone.
+    /// Its name, if it does not support several processes.
     fn alone(&self) -> Option<&'static str> {
         Some(match self {
             Self::Fit(_) | Self::Resume(_) => return None,

@@ -1,5 +1,5 @@
-//! Standard output and standard error, which may be closed by whoever reads them, and
-//! folders that appear whole.
+//! Standard output and standard error, which their reader may close, and folders that appear
+//! complete or not at all.
 
 use std::borrow::Cow;
 use std::convert::Infallible;
@@ -9,8 +9,8 @@ use std::path::{Component, Path, PathBuf};
 use altbi::data::Reservation;
 use altbi::{Error, Result};
 
-/// Prints a line. A reader that has gone away (`altbi … | head`) is no error; a
-/// disk that is full is one, and ends the program with exit code 2.
+/// Prints a line. A closed pipe (`altbi … | head`) is not an error. A full disk is one, and ends
+/// the program with exit code 2.
 pub fn say(line: impl AsRef<str>) {
     let mut output = std::io::stdout().lock();
     let written = writeln!(output, "{}", harmless(line.as_ref())).and_then(|()| output.flush());
@@ -22,12 +22,13 @@ pub fn say(line: impl AsRef<str>) {
     }
 }
 
-/// Prints a line to standard error; where even that fails, nobody is listening.
+/// Prints a line to standard error. If that fails, the line is dropped.
 pub fn complain(line: impl AsRef<str>) {
     let _ = writeln!(std::io::stderr().lock(), "{}", harmless(line.as_ref()));
 }
 
-/// A text from a file may hold characters that a terminal takes for commands.
+/// A text without the control characters that a terminal would execute. Names in data files may
+/// hold them.
 fn harmless(text: &str) -> Cow<'_, str> {
     let commands = |c: char| c.is_control() && c != '\n' && c != '\t';
     if !text.contains(commands) {
@@ -44,8 +45,8 @@ pub fn json(value: &impl serde::Serialize) -> String {
     serde_json::to_string_pretty(value).expect("it is plain data")
 }
 
-/// Reads an `--out`: a folder that does not exist and the way back out of it are left out,
-/// so that what a path means does not change when folders are made for it.
+/// Reads an `--out`. A missing folder followed by `..` is removed from the path, so that the path
+/// means the same after folders are created.
 pub fn output_path(text: &str) -> std::result::Result<PathBuf, Infallible> {
     let mut settled = PathBuf::new();
     for component in Path::new(text).components() {
@@ -62,7 +63,7 @@ pub fn output_path(text: &str) -> std::result::Result<PathBuf, Infallible> {
     Ok(settled)
 }
 
-/// Refuses to write into a folder, or onto a file, that holds what the command reads.
+/// Refuses to write into a folder, or over a file, that the command reads.
 pub fn check_inputs_safe(output: &Path, inputs: impl IntoIterator<Item = PathBuf>) -> Result<()> {
     let Ok(place) = output.canonicalize() else {
         return Ok(());
@@ -81,7 +82,7 @@ pub fn check_inputs_safe(output: &Path, inputs: impl IntoIterator<Item = PathBuf
     Ok(())
 }
 
-/// Refuses to overwrite a file, unless asked to; and never one that the command reads.
+/// Refuses to overwrite a file without `--force`, and always one that the command reads.
 pub fn check_new_file(
     path: &Path,
     force: bool,
@@ -94,15 +95,15 @@ pub fn check_new_file(
     Ok(())
 }
 
-/// A new folder that belongs to one command from the first moment, and has all its files in
-/// the end or does not exist.
+/// A new folder that one command locks at once. In the end it has all its files, or it does not
+/// exist.
 pub struct NewFolder(Reservation);
 
-/// The file by which a new folder is locked until it is filled.
+/// The lock file of a new folder until it is filled.
 const RESERVED: &str = ".altbi-reserved";
 
 impl NewFolder {
-    /// Refuses one that exists, or that another command is filling.
+    /// Refuses a folder that exists, or that another command is filling.
     pub fn claim(path: &Path) -> Result<Self> {
         let reserved = path.join(RESERVED).is_file();
         if path.symlink_metadata().is_ok() && !reserved {
@@ -111,7 +112,7 @@ impl NewFolder {
         Reservation::of(path, RESERVED, &[]).map(Self)
     }
 
-    /// Writes its files: all aside, then each gets its name.
+    /// Writes all files under temporary names, then renames them.
     pub fn fill(mut self, fill: impl FnOnce(&Path) -> Result<()>) -> Result<()> {
         let path = self.0.path().to_owned();
         let failed = |source| Error::Write {

@@ -1,4 +1,4 @@
-//! Flags that say what is asked of the factors, and what each λ belongs to.
+//! Flags for the penalties and the scope of λ.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use super::graphs::GraphArguments;
 /// The penalty that needs a graph.
 const GRAPH: &str = "graph";
 
-/// A built-in penalty; the graph of `graph` is not known yet.
+/// A built-in penalty. (The graph of `graph` is added later.)
 fn by_name(name: &str) -> Result<Arc<dyn Penalty>> {
     if name == GRAPH {
         return Ok(Arc::new(Graph::from_edges(0, [])?));
@@ -44,10 +44,10 @@ pub struct PenaltyArguments {
     /// own: smooth+l1 (scikit-learn: l1_ratio, 1 for l1 and 0 for l2)
     #[arg(long, default_value = "l1", value_parser = penalty_names)]
     pub penalty: String,
-    /// The factor that is penalised (scikit-learn: w by alpha_W, h by alpha_H)
+    /// The penalised factor (scikit-learn: w by alpha_W, h by alpha_H)
     #[arg(long, default_value = "w")]
     pub penalize: Penalize,
-    /// The penalty on H, if it is another than the one on W
+    /// Penalty on H [default: as on W]
     #[arg(long, value_name = "PENALTY", value_parser = penalty_names)]
     pub penalty_h: Option<String>,
     #[command(flatten)]
@@ -60,12 +60,13 @@ pub struct PenaltyArguments {
 pub struct TuningArguments {
     #[command(flatten)]
     pub penalties: PenaltyArguments,
-    /// What each λ belongs to: row (a row of W, a column of H), shared, component, entry, or
-    /// hierarchical:<τ> (component, held together)
+    /// Scope of λ; row: one λ per row of W (column of H); shared: one for all; component: one per
+    /// component; entry: one per entry; hierarchical:<τ>: one per component, pulled towards a
+    /// common mean
     #[arg(long, value_name = "SCOPE", default_value = "row")]
     pub lambda_scope: Scope,
-    /// Whether a bunch updates the penalised factor only or both in turn [default: one;
-    /// both with --penalize both]
+    /// Factors that a bunch updates: the penalised one only, or both in turn [default: one; both
+    /// with --penalize both]
     #[arg(long, value_parser = words::<BunchOver>())]
     pub bunch_over: Option<BunchOver>,
 }
@@ -93,8 +94,8 @@ impl TuningArguments {
 }
 
 impl PenaltyArguments {
-    /// The penalties for these data, each to be tuned. What is held out of them must be out
-    /// already: neighbours are found by what is left.
+    /// The penalties for these data, each with a tuned λ. Held-out data must be removed before,
+    /// because neighbours are computed from the rest.
     pub fn terms_for(
         &self,
         problem: &Problem,
@@ -110,13 +111,13 @@ impl PenaltyArguments {
         Ok(terms)
     }
 
-    /// The penalties, each to be tuned; of `graph` only the name.
+    /// The penalties, each with a tuned λ. `graph` has no graph yet.
     pub fn terms(&self) -> Result<Vec<(Side, PenaltyTerm)>> {
         if self.penalize == Penalize::W && self.penalty_h.is_some() {
             return Err(Error::Conflict {
                 first: "--penalty-h",
                 second: "--penalize w",
-                reason: "H carries no penalty then; say --penalize h or both",
+                reason: "H then has no penalty; use --penalize h or both",
             });
         }
         let of_h = self.penalty_h.as_ref().unwrap_or(&self.penalty);

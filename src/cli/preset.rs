@@ -1,7 +1,7 @@
 //! `--preset`: named sets of settings.
 //!
-//! A preset is other defaults of the flags, so that each of its settings can be changed; but
-//! for those that it is defined by.
+//! A preset changes the defaults of flags. Each of its settings can be overridden, except for those
+//! that define it.
 
 use altbi::criterion::Unseen;
 use altbi::{AltBiConfig, Beta, Error, Exponent, Method, Result, Scope, Selection};
@@ -10,7 +10,7 @@ use clap::ValueEnum;
 use super::fit::FitArguments;
 use super::penalties::Penalize;
 
-/// The settings of a run in which it differs from the library's defaults.
+/// The settings of a run that differ from the library's defaults.
 fn differences(config: &AltBiConfig) -> Vec<(&'static str, String)> {
     let settings = |config: &AltBiConfig| {
         [
@@ -44,14 +44,14 @@ fn differences(config: &AltBiConfig) -> Vec<(&'static str, String)> {
 pub enum Preset {
     /// The defaults.
     Paper,
-    /// λ that holds on held-out entries.
+    /// λ tuned on held-out data, compared with plain updates stopped early.
     Practical,
-    /// Itakura-Saito, a weight for each row of H.
+    /// Itakura-Saito, one λ per row of H.
     Shinbo,
 }
 
 impl Preset {
-    /// The settings in which it differs from the defaults, under the names of their flags.
+    /// The settings that differ from the defaults, under the names of their flags.
     pub fn overlay(self, arguments: &FitArguments) -> Vec<(&'static str, String)> {
         match self {
             Self::Paper => Vec::new(),
@@ -75,7 +75,7 @@ impl Preset {
         }
     }
 
-    /// Refuses settings that contradict what the preset is.
+    /// Refuses settings that contradict the preset.
     pub fn check(self, arguments: &FitArguments) -> Result<()> {
         let conflict = |first, second, reason| {
             Err(Error::Conflict {
@@ -89,7 +89,7 @@ impl Preset {
             Self::Practical if arguments.criterion.criterion == Unseen::Nothing => conflict(
                 "--preset practical",
                 "--criterion train",
-                "it tunes λ on what the updates do not see; on the training error the best penalty is none",
+                "it tunes λ on data that the updates do not see; on the training error the best penalty is none",
             ),
             Self::Practical if arguments.method != Method::AltBi => conflict(
                 "--preset practical",

@@ -1,7 +1,7 @@
-//! A sign of life: one line on a terminal, a plain line every few seconds elsewhere.
+//! Progress of a command: one line on a terminal, otherwise a plain line every few seconds.
 //!
-//! Long work is a row of stages. A stage with steps has a bar and an estimate of its own;
-//! one without (reading a file, writing a report) has its name.
+//! Long work consists of stages. A stage with steps has its own bar and estimate. A stage without
+//! steps (reading a file, writing a report) shows only its name.
 
 use std::io::IsTerminal;
 use std::sync::Arc;
@@ -15,10 +15,10 @@ use super::output::complain;
 
 /// Time between two plain lines.
 const INTERVAL: Duration = Duration::from_secs(3);
-/// Time between two looks of the line on a terminal.
+/// Time between two redraws of the line on a terminal.
 const TICK: Duration = Duration::from_millis(200);
 
-/// Shows how far a command is, on standard error. Copies show the same.
+/// Shows the progress of a command on standard error. Clones share one line.
 #[derive(Clone)]
 pub struct Progress {
     line: Option<Arc<Line>>,
@@ -26,7 +26,7 @@ pub struct Progress {
     now: Arc<Mutex<Now>>,
 }
 
-/// The line on a terminal; it goes with the last who shows something there.
+/// The line on a terminal. It disappears when the last clone is dropped.
 struct Line(ProgressBar);
 
 impl Drop for Line {
@@ -35,11 +35,11 @@ impl Drop for Line {
     }
 }
 
-/// The stage at work.
+/// The present stage.
 struct Now {
     stage: String,
     of: u64,
-    /// Steps that were done before the stage began here.
+    /// Steps that were done in an earlier run.
     before: u64,
     began: Instant,
     last_line: Instant,
@@ -67,12 +67,12 @@ impl Progress {
         }
     }
 
-    /// Work without steps begins.
+    /// Begins a stage without steps.
     pub fn begin(&self, stage: &str) {
         self.steps(stage, 0, 0);
     }
 
-    /// Work of so many steps begins; some of them were done before.
+    /// Begins a stage with `of` steps, of which `before` were done in an earlier run.
     pub fn steps(&self, stage: &str, of: usize, before: usize) {
         let mut now = self.now.lock();
         now.stage = stage.into();
@@ -83,7 +83,7 @@ impl Progress {
         let Some(Line(bar)) = self.line.as_deref() else {
             return;
         };
-        // The message takes what is left of the line, whatever its width.
+        // The message takes the rest of the line.
         let template = if of == 0 {
             "{spinner} {wide_msg}"
         } else {
@@ -95,15 +95,15 @@ impl Progress {
         bar.set_message(stage.to_owned());
     }
 
-    /// The steps so far say nothing about the speed: they were done before, or in another
-    /// way.
+    /// Starts the estimate of the speed at this step, because earlier steps were done in an earlier
+    /// run or in another way.
     fn count_from(&self, step: usize) {
         let mut now = self.now.lock();
         now.before = step as u64;
         now.began = Instant::now();
     }
 
-    /// So many steps are done.
+    /// Reports the number of steps that are done.
     pub fn at(&self, step: usize, text: impl FnOnce() -> String) {
         if let Some(Line(bar)) = self.line.as_deref() {
             let now = self.now.lock();
@@ -128,7 +128,7 @@ impl Progress {
         }
     }
 
-    /// Takes the line away, before anything else is printed.
+    /// Removes the line, so that something else can be printed.
     pub fn clear(&self) {
         if let Some(Line(bar)) = self.line.as_deref() {
             bar.finish_and_clear();
@@ -137,7 +137,7 @@ impl Progress {
 }
 
 impl Now {
-    /// Seconds that are left, from the speed so far.
+    /// Estimate of the remaining seconds, from the speed so far.
     fn left(&self, step: u64) -> Option<f64> {
         let done = step.saturating_sub(self.before);
         if done == 0 || step >= self.of {
@@ -151,12 +151,12 @@ impl Now {
 /// Watches a run of the solver.
 pub struct Watch {
     progress: Progress,
-    /// Whether an iteration was seen.
+    /// True after the first iteration.
     begun: bool,
 }
 
 impl Watch {
-    /// A run of at most so many iterations, some of which were done before.
+    /// A run of at most `of` iterations, of which `before` were done in an earlier run.
     pub fn new(progress: &Progress, stage: &str, of: usize, before: usize) -> Self {
         progress.steps(stage, of, before);
         Self {
@@ -179,7 +179,7 @@ impl Observer for Watch {
                 lambda_median,
                 ..
             } = record;
-            // (Where the outer error decides, D is not computed on the way.)
+            // (D is not computed in each iteration if the outer error decides.)
             if divergence.is_nan() {
                 format!("E {outer_error:.3e}")
             } else {

@@ -1,4 +1,4 @@
-//! `altbi report`: the page about a run or an experiment, from its folder alone.
+//! `altbi report`: the report of a run or an experiment, from its folder alone.
 
 use std::path::PathBuf;
 

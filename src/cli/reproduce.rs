@@ -25,35 +25,35 @@ use super::progress::Progress;
   altbi reproduce all --data published   everything, with the authors' files in that folder
 
 The folder holds report.html, tables, figures, and one small file per fit. The same
-command goes on after an interruption. Fits that are there are not repeated when more starts
-or benchmarks are asked for; the report is about those of the last command.")]
+command goes on after an interruption. With more starts or benchmarks, finished
+fits are not repeated. The report covers the starts and benchmarks of the last command.")]
 pub struct ReproduceArguments {
-    /// a, b, c, d: the paper's benchmarks; poisson: counts of a; all, or nothing: a to d
+    /// a, b, c, d: the paper's benchmarks; poisson: counts of a; all (the default): a to d
     #[arg(default_value = "all", hide_default_value = true)]
     benchmark: BenchmarkArgument,
-    /// Random starts, the same for every method
+    /// Number of random starts, the same for every method
     #[arg(long, default_value_t = 30)]
     runs: usize,
-    /// A folder with the data that the paper's authors published (.mat): their A and B
-    /// are run as well, and their signals are used in C and D
+    /// A folder with the data that the paper's authors published (.mat): their A and B are run too,
+    /// and C and D use their signals
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
-    /// The experiment's folder, new or to be continued
+    /// Folder of the experiment, new or of an unfinished one
     #[arg(long, value_name = "DIR", default_value = "reproduction", value_parser = output_path)]
     out: PathBuf,
     /// Seed of the data (starts have the seeds 1, 2, …)
     #[arg(long, default_value_t = 0)]
     seed: u64,
-    /// full: 1000×50, and 224×3025 for d; small: 120×24 and 48×144, for a quick look
+    /// full: 1000×50, and 224×3025 for d; small: 120×24 and 48×144, for a quick test
     #[arg(long, default_value = "full", value_parser = words::<Size>())]
     size: Size,
-    /// Fits at a time, each on one thread; 0 is one for each core
+    /// Number of parallel fits, each on one thread; 0: one per core
     #[arg(long, default_value_t = 0)]
     threads: usize,
     /// Print nothing but errors
     #[arg(long)]
     quiet: bool,
-    /// Print the table as JSON, and nothing else
+    /// Print only the table, as JSON
     #[arg(long)]
     json: bool,
 }
@@ -68,7 +68,7 @@ enum BenchmarkArgument {
     All,
 }
 
-/// Runs what is missing, and writes the report.
+/// Runs the missing fits, and writes the report.
 pub fn reproduce(arguments: &ReproduceArguments) -> Result<Ending> {
     check(arguments)?;
     let names = match arguments.benchmark {
@@ -195,7 +195,7 @@ fn table(results: &Results) -> serde_json::Value {
 /// Progress is counted in thousandths of the work.
 const STEPS: usize = 1000;
 
-/// Shows all fits in one line.
+/// Shows the progress of all fits in one line.
 struct Show {
     progress: Progress,
     found: AtomicUsize,

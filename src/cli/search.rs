@@ -1,5 +1,5 @@
-//! Flags that `compare` and `ranks` share: both choose by what the updates do not see, on all
-//! cores, and go on where they were interrupted.
+//! Flags that `compare` and `ranks` share. Both choose by data that the updates do not see, use all
+//! cores, and go on after an interruption.
 
 use std::path::{Path, PathBuf};
 
@@ -22,40 +22,40 @@ pub struct SearchArguments {
     /// kl, frobenius, is, or beta:<number> (scikit-learn: beta_loss)
     #[arg(long, default_value = "kl", help_heading = MODEL)]
     pub divergence: Beta,
-    /// The first seed, of splits and starts (scikit-learn: random_state)
+    /// First seed of the splits and starts (scikit-learn: random_state)
     #[arg(long, default_value_t = 0, help_heading = MODEL)]
     pub seed: u64,
     #[command(flatten)]
     pub penalties: PenaltyArguments,
-    /// What each λ of the preset practical belongs to
+    /// Scope of λ in the preset practical, as in fit
     #[arg(long, value_name = "SCOPE", default_value = "hierarchical:1", help_heading = PENALTIES)]
     pub lambda_scope: Scope,
-    /// What the updates do not see: held-out:<fraction> of the entries, thinned:<share> of the
-    /// counts, or auto: thinned:0.1 for counts under kl, held-out:0.1 otherwise
+    /// The data that the updates do not see; held-out:<fraction> of the entries; thinned:<share> of
+    /// the counts; auto: thinned:0.1 for counts under kl, held-out:0.1 otherwise
     #[arg(long, default_value = "auto", help_heading = PENALTIES)]
     pub criterion: Unseen,
-    /// How the outer error is measured [default: as --divergence; smoothed-kl:0.5 for thinned
-    /// counts under kl]
+    /// Divergence of the outer error [default: as --divergence; smoothed-kl:0.5 for thinned counts
+    /// under kl]
     #[arg(long, value_name = "DIVERGENCE", help_heading = PENALTIES)]
     pub outer_divergence: Option<Outer>,
     #[command(flatten)]
     pub table: DataArguments,
-    /// Solves at a time; 0 is one for each core
+    /// Number of parallel solves, each on one thread; 0: one per core
     #[arg(long, value_name = "N", default_value_t = 0, help_heading = ENGINE)]
     pub threads: usize,
-    /// Keep the report and what it is made of in this folder
+    /// Write the report and its data into this folder
     #[arg(long, value_name = "DIR", value_parser = output_path, help_heading = OUTPUT)]
     pub out: Option<PathBuf>,
     /// Print nothing but errors
     #[arg(long, help_heading = OUTPUT)]
     pub quiet: bool,
-    /// Print everything as JSON, and nothing else
+    /// Print only JSON, with all results
     #[arg(long, help_heading = OUTPUT)]
     pub json: bool,
 }
 
 impl SearchArguments {
-    /// The outer error that was asked for.
+    /// The requested outer error.
     pub fn outer(&self) -> OuterError {
         OuterError {
             unseen: self.criterion,
@@ -63,7 +63,7 @@ impl SearchArguments {
         }
     }
 
-    /// Refuses too many threads, and a folder that holds a file that is read.
+    /// Refuses too many threads, and an output folder that holds an input file.
     pub fn check(
         &self,
         data: Option<&str>,
@@ -85,7 +85,7 @@ impl SearchArguments {
         check_inputs_safe(out, data.chain(others).chain(graphs))
     }
 
-    /// Threads for solves, each on one of them.
+    /// Thread pool for the solves, each on one thread.
     pub fn pool(&self) -> Result<rayon::ThreadPool> {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(self.threads);
         pool.build().map_err(|error| Error::Threads {
@@ -94,7 +94,7 @@ impl SearchArguments {
         })
     }
 
-    /// Says what is left of a search that was interrupted.
+    /// Reports what an interrupted search has kept.
     pub fn interrupted(&self, kept: &str) -> Ending {
         match &self.out {
             Some(out) => complain(format!(
@@ -107,7 +107,7 @@ impl SearchArguments {
     }
 }
 
-/// Claims a folder for a search, with what it holds of an earlier one.
+/// Claims a folder for a search, and returns the records of an earlier one.
 ///
 /// # Errors
 /// [`Error::NotAnExperiment`] for a folder of something else, [`Error::OtherComparison`] for
@@ -120,7 +120,7 @@ pub fn claim<Records: KeptRecords>(
 ) -> Result<(Reservation, Option<Records>)> {
     let read = || Records::read(folder).ok();
     let kept = read();
-    // (A folder with the lock in it is being made by another search, or was.)
+    // (A folder with a lock in it is or was being made by another search.)
     if folder.exists() && kept.is_none() && !folder.join(lock).is_file() {
         return Err(Error::NotAnExperiment {
             path: folder.into(),
@@ -131,7 +131,7 @@ pub fn claim<Records: KeptRecords>(
     if kept.is_some() {
         claim.keep();
     }
-    // (Again: whoever had the folder before may have written into it.)
+    // (It is read again, because another process may have written into it before the claim.)
     let kept = read().or(kept);
     if kept.as_ref().is_some_and(|kept| !same(kept)) {
         return Err(Error::OtherComparison {

@@ -1,4 +1,4 @@
-//! Matrices that a command gives back: printed, or as a .csv or .npy file.
+//! Matrices that a command returns: printed, or as a .csv or .npy file.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! Settings that are one of a few.
+//! Settings with a few choices.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,15 +6,15 @@ use crate::error::Result;
 use crate::update::Rule;
 use crate::words::words;
 
-/// AltBi, or one of the baselines that its gains must be measured against.
+/// AltBi, or one of its baselines.
 ///
 /// | method | W updates per H update | λ |
 /// |---|---|---|
 /// | `AltBi` | T | tuned by hypergradients |
 /// | `Mu` | 1 | 0 |
 /// | `PenalizedMu` | 1 | fixed, 0.5 unless given |
-/// | `MuT` | T | 0: shows what the T updates alone do |
-/// | `Frozen` | T | AltBi's initial λ, kept: shows what tuning does |
+/// | `MuT` | T | 0: shows the effect of the T updates alone |
+/// | `Frozen` | T | AltBi's first λ, fixed: shows the effect of tuning |
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Method {
@@ -40,11 +40,11 @@ pub enum Exponent {
     /// 1, the paper's.
     #[default]
     One,
-    /// The one that provably keeps the objective from rising
+    /// The exponent with which the objective provably never rises
     /// ([`Rule::monotone`](crate::update::Rule::monotone)).
     Monotone,
-    /// The one that provably keeps the divergence from rising without penalties; with them it
-    /// is larger than the monotone one, and faster
+    /// The exponent with which the divergence without penalties provably never rises. With
+    /// penalties it is larger and faster than the monotone one
     /// ([`Rule::monotone_fit`](crate::update::Rule::monotone_fit)).
     Fit,
 }
@@ -53,8 +53,8 @@ impl Exponent {
     /// The rule with this exponent.
     ///
     /// # Errors
-    /// [`Error::NoMonotoneExponent`](crate::Error::NoMonotoneExponent) where a part has no
-    /// known majoriser.
+    /// [`Error::NoMonotoneExponent`](crate::Error::NoMonotoneExponent) if a part has no known
+    /// majoriser.
     pub fn of(self, rule: Rule) -> Result<Rule> {
         match self {
             Self::One => Ok(rule),
@@ -64,20 +64,20 @@ impl Exponent {
     }
 }
 
-/// What happens to the scale of the factors after each H update.
+/// The scale of the factors after each H update.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Normalization {
-    /// Nothing. A penalty on W alone can then be evaded: H grows, W shrinks.
+    /// Not changed. A penalty on W alone can then be evaded: W shrinks, H grows.
     #[default]
     None,
-    /// Rows of H sum to 1, columns of W make up for it.
+    /// Rows of H sum to 1; columns of W are scaled inversely.
     HRows,
-    /// Rows of H have a root mean square of 1, columns of W make up for it.
+    /// Rows of H have a root mean square of 1; columns of W are scaled inversely.
     HRms,
 }
 
-/// Which factors a bunch updates, and hypergradients go through.
+/// The factors that a bunch updates and hypergradients go through.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum BunchOver {
@@ -88,7 +88,7 @@ pub enum BunchOver {
     Both,
 }
 
-/// Which iterate a run gives back.
+/// The iterate that a run returns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Selection {

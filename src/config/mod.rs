@@ -1,4 +1,4 @@
-//! Every knob of a run, with default and range.
+//! Every setting of a run, with default and range.
 
 mod choices;
 
@@ -18,8 +18,7 @@ use crate::penalty::{L1, Penalty, PenaltyTerm};
 use crate::problem::ToMatrix;
 use crate::solver::{Outcome, Solver};
 
-/// Plain settings of a run: everything but the plug-ins, which the
-/// [`Solver`] carries.
+/// The settings of a run, except for the plug-ins, which the [`Solver`] holds.
 ///
 /// | field | default | purpose | range |
 /// |---|---|---|---|
@@ -29,22 +28,22 @@ use crate::solver::{Outcome, Solver};
 /// | `bunch_over` | `One` | the factors that a bunch updates | |
 /// | `warm_up` | 0 | plain updates of both factors before the first iteration | ≤ 100000 |
 /// | `exponent` | `One` | γ | |
-/// | `lambda` | `Auto` | where λ starts | value ≥ 0 |
-/// | `lambda_step` | `InverseIteration` | how λ moves | > 0 |
+/// | `lambda` | `Auto` | first λ | value ≥ 0 |
+/// | `lambda_step` | `InverseIteration` | steps of λ | > 0 |
 /// | `lambda_min` | 0 | lower end of the interval of λ > 0 | ≥ 0 |
-/// | `lambda_max` | ∞ | upper end of the projection | > 0 |
-/// | `scope` | `Row` | what each λ belongs to | |
-/// | `units` | `Absolute` | what λ is measured in | |
+/// | `lambda_max` | ∞ | upper end of the interval of λ | > 0 |
+/// | `scope` | `Row` | scope of λ | |
+/// | `units` | `Absolute` | units of λ | |
 /// | `hypergradient` | `Reverse` | mode | |
 /// | `normalize` | `None` | scale of the factors | |
 /// | `max_iterations` | 1000 | outer iterations | ≥ 1 |
 /// | `tolerance` | 1e-6 | stop at abs(D_k − D_{k−1}) / D_0 ≤ tolerance | ≥ 0 |
-/// | `select` | `Last` | which iterate is given back | |
-/// | `initial` | `Random` | how W and H are found at the start | |
+/// | `select` | `Last` | the iterate to return | |
+/// | `initial` | `Random` | W and H at the start | |
 /// | `seed` | 0 | random start | |
 /// | `precision` | `F64` | floating-point type | |
-/// | `engine` | `Auto` | how iterations are computed | |
-/// | `threads` | 0 | threads that share the work; 0 is one per core | ≤ 1024 |
+/// | `engine` | `Auto` | engine of the iterations | |
+/// | `threads` | 0 | number of threads; 0: one per core | ≤ 1024 |
 ///
 /// ```
 /// use altbi::AltBiConfig;
@@ -74,40 +73,40 @@ pub struct AltBiConfig {
     /// γ.
     #[serde(default)]
     pub exponent: Exponent,
-    /// Where λ starts.
+    /// First λ.
     #[serde(default)]
     pub lambda: LambdaStart,
-    /// c of the λ step.
+    /// Steps of λ.
     #[serde(default)]
     pub lambda_step: LambdaStep,
-    /// Lower end of the interval that positive λ are kept in.
+    /// Smallest λ, except for λ = 0.
     #[serde(default)]
     pub lambda_min: f64,
-    /// Upper end of the projection.
+    /// Largest λ.
     #[serde(default = "default_lambda_max")]
     pub lambda_max: f64,
-    /// What each λ belongs to.
+    /// Scope of λ.
     #[serde(default)]
     pub scope: Scope,
-    /// What λ is measured in.
+    /// Units of λ.
     #[serde(default)]
     pub units: Units,
-    /// How the hypergradient is computed.
+    /// Mode of the hypergradient.
     #[serde(default)]
     pub hypergradient: Mode,
     /// Scale of the factors.
     #[serde(default)]
     pub normalize: Normalization,
-    /// Outer iterations at most.
+    /// Largest number of outer iterations.
     #[serde(default = "default_max_iterations")]
     pub max_iterations: usize,
-    /// Relative change of the divergence at which to stop.
+    /// Relative change of the divergence at which a run stops.
     #[serde(default = "default_tolerance")]
     pub tolerance: f64,
-    /// Which iterate is given back.
+    /// The iterate to return.
     #[serde(default)]
     pub select: Selection,
-    /// How W and H are found at the start.
+    /// W and H at the start.
     #[serde(default)]
     pub initial: Initial,
     /// Seed of the random start.
@@ -116,21 +115,21 @@ pub struct AltBiConfig {
     /// Floating-point type.
     #[serde(default)]
     pub precision: Precision,
-    /// How iterations are computed.
+    /// Engine of the iterations.
     #[serde(default)]
     pub engine: EngineChoice,
-    /// Threads that share the work; 0 is one for each core.
+    /// Number of threads; 0: one per core.
     #[serde(default)]
     pub threads: usize,
 }
 
-/// Beyond this, sums of squares are no longer finite.
+/// Largest value of a positive setting. With larger ones sums of squares could overflow.
 const LARGEST: f64 = 1e100;
 
-/// More updates are a run of their own.
+/// Largest number of warm-up updates.
 const LONGEST_WARM_UP: usize = 100_000;
 
-/// Each has memory of its own.
+/// Largest number of threads. Each has memory of its own.
 const MOST_THREADS: usize = 1024;
 
 fn default_bunch() -> usize {
@@ -206,14 +205,14 @@ impl AltBiConfig {
         self
     }
 
-    /// Sets what each λ belongs to.
+    /// Sets the scope of λ.
     #[must_use]
     pub fn with_scope(mut self, scope: Scope) -> Self {
         self.scope = scope;
         self
     }
 
-    /// Sets what λ is measured in.
+    /// Sets the units of λ.
     #[must_use]
     pub fn with_units(mut self, units: Units) -> Self {
         self.units = units;
@@ -227,7 +226,7 @@ impl AltBiConfig {
         self
     }
 
-    /// Sets the starting λ of every row.
+    /// Sets the first λ of every row.
     #[must_use]
     pub fn with_lambda(mut self, lambda: f64) -> Self {
         self.lambda = LambdaStart::Value(lambda);
@@ -241,14 +240,14 @@ impl AltBiConfig {
         self
     }
 
-    /// Sets the lower end of the interval that positive λ are kept in.
+    /// Sets the smallest λ, except for λ = 0.
     #[must_use]
     pub fn with_lambda_min(mut self, lambda_min: f64) -> Self {
         self.lambda_min = lambda_min;
         self
     }
 
-    /// Sets the upper end of the projection.
+    /// Sets the largest λ.
     #[must_use]
     pub fn with_lambda_max(mut self, lambda_max: f64) -> Self {
         self.lambda_max = lambda_max;
@@ -276,21 +275,22 @@ impl AltBiConfig {
         self
     }
 
-    /// Sets the stopping tolerance; 0 runs to the last iteration (or to the bit).
+    /// Sets the stopping tolerance. With 0 a run goes on to the last iteration, or until D no
+    /// longer changes.
     #[must_use]
     pub fn with_tolerance(mut self, tolerance: f64) -> Self {
         self.tolerance = tolerance;
         self
     }
 
-    /// Sets which iterate is given back.
+    /// Sets the iterate to return.
     #[must_use]
     pub fn with_select(mut self, select: Selection) -> Self {
         self.select = select;
         self
     }
 
-    /// Sets how W and H are found at the start.
+    /// Sets W and H at the start.
     #[must_use]
     pub fn with_initial(mut self, initial: Initial) -> Self {
         self.initial = initial;
@@ -311,15 +311,14 @@ impl AltBiConfig {
         self
     }
 
-    /// Sets how iterations are computed.
+    /// Sets the engine.
     #[must_use]
     pub fn with_engine(mut self, engine: EngineChoice) -> Self {
         self.engine = engine;
         self
     }
 
-    /// Sets the number of threads; 0 is one for each core. The result does not
-    /// depend on it.
+    /// Sets the number of threads; 0 means one per core. The result does not depend on it.
     #[must_use]
     pub fn with_threads(mut self, threads: usize) -> Self {
         self.threads = threads;
@@ -440,7 +439,7 @@ impl AltBiConfig {
     /// Runs with the paper's plug-ins: KL divergence and ℓ1 penalty.
     ///
     /// # Errors
-    /// As [`Solver::fit`].
+    /// Those of [`Solver::fit`].
     ///
     /// # Shapes
     /// `x` is n×m.

@@ -1,4 +1,4 @@
-//! The outer error on what the updates never see.
+//! The outer error on data that the updates never see.
 
 use burn::tensor::Tensor;
 
@@ -7,9 +7,9 @@ use crate::divergence::Divergence;
 use crate::error::{Error, Result};
 use crate::problem::{Observed, Problem};
 
-/// `E_i = Σ_j M'_ij d(z_ij, y_ij)`: M' the problem's held-out weights
-/// ([`Problem::held_out`](crate::Problem::held_out)), Z its X, or the other part of the
-/// counts where X is one part ([`Problem::thinned`](crate::Problem::thinned)).
+/// `E_i = Σ_j M'_ij d(z_ij, y_ij)`: M' are the problem's held-out weights
+/// ([`Problem::held_out`](crate::Problem::held_out)). Z is X, or the second part of thinned counts
+/// ([`Problem::thinned`](crate::Problem::thinned)).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HeldOut;
 
@@ -33,7 +33,7 @@ impl Criterion for HeldOut {
             None => Err(Error::Conflict {
                 first: "the held-out criterion",
                 second: "a problem without held-out weights",
-                reason: "say which entries are held out with Problem::held_out",
+                reason: "set the held-out entries with Problem::held_out",
             }),
         }
     }

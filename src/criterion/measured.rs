@@ -1,4 +1,4 @@
-//! An outer error by a divergence of its own.
+//! An outer error with its own divergence.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use crate::divergence::Divergence;
 use crate::error::Result;
 use crate::problem::{Observed, Problem};
 
-/// Another criterion, measured by another divergence than the updates lower.
+/// A criterion measured by another divergence than the one that the updates minimise.
 ///
 /// ```
 /// use altbi::{HeldOut, Measured, SmoothedKl};
@@ -22,7 +22,7 @@ pub struct Measured {
 }
 
 impl Measured {
-    /// A criterion with a divergence in place of the problem's.
+    /// The same criterion with this divergence instead of the problem's.
     pub fn new(criterion: impl Criterion + 'static, divergence: impl Divergence + 'static) -> Self {
         Self {
             criterion: Arc::new(criterion),

@@ -1,20 +1,18 @@
-//! The outer error E: what λ is tuned for.
+//! The outer error E, which λ is tuned for.
 //!
 //! | name | type | E |
 //! |---|---|---|
 //! | `train` | [`Training`] | divergence over the entries the factors are fitted to (the paper) |
-//! | `held-out` | [`HeldOut`] | divergence from what the updates never see |
-//! | | [`Measured`] | one of these, by a divergence of its own |
+//! | `held-out` | [`HeldOut`] | divergence over data that the updates never see |
+//! | | [`Measured`] | one of these, with its own divergence |
 //!
-//! What the updates never see is the problem's matter: entries held out at random
+//! The problem holds the data that the updates never see: entries held out at random
 //! ([`Problem::speckled`](crate::Problem::speckled)), or a part of the counts of every entry
-//! ([`Problem::thinned`](crate::Problem::thinned)).
-//! [`OuterError`] chooses by the data. [`Selection::Best`](crate::Selection::Best) keeps the
-//! iterate with the lowest outer error.
+//! ([`Problem::thinned`](crate::Problem::thinned)). [`OuterError`] chooses by the data.
+//! [`Selection::Best`](crate::Selection::Best) keeps the iterate with the lowest outer error.
 //!
-//! On the training error the best penalty is none: an exact inner solution makes
-//! E rise with λ on every row. What λ does in the paper's setting comes from
-//! stopping each bunch early.
+//! On the training error the best penalty is none: with an exact inner solution E rises with λ on
+//! every row. In the paper's setting λ has an effect only because each bunch is short.
 
 mod held_out;
 mod measured;
@@ -34,12 +32,12 @@ use crate::divergence::Divergence;
 use crate::error::Result;
 use crate::problem::{Observed, Problem};
 
-/// Which entries of X an error counts.
+/// The entries of X that an error counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Entries {
-    /// Those that the factors are fitted to.
+    /// The fitted entries.
     Training,
-    /// What the updates never see.
+    /// Data that the updates never see.
     HeldOut,
 }
 
@@ -67,10 +65,10 @@ pub trait Criterion: Debug + Send + Sync {
     /// The name that summaries and errors use.
     fn name(&self) -> String;
 
-    /// Refuses data that lacks what the criterion needs.
+    /// Refuses data without the parts that the criterion needs.
     ///
     /// # Errors
-    /// [`Error::Conflict`](crate::Error::Conflict), naming the part that lacks.
+    /// [`Error::Conflict`](crate::Error::Conflict), naming the missing part.
     fn check(&self, problem: &Problem) -> Result<()> {
         let _ = problem;
         Ok(())
@@ -79,23 +77,24 @@ pub trait Criterion: Debug + Send + Sync {
     /// `E_i` of each row, n×1, in differentiable operations.
     fn value(&self, divergence: &dyn Divergence, observed: &Observed, y: &Tensor<2>) -> Tensor<2>;
 
-    /// Which entries it counts. (The hierarchical scope weighs E against their number.)
+    /// The entries that it counts. (The hierarchical scope uses their number.)
     fn entries(&self) -> Entries {
         Entries::Training
     }
 
-    /// Whether E is a divergence over its [entries](Criterion::entries), and nothing else, so
-    /// that fused loops can compute it: the problem's, or [its own](Criterion::own_divergence).
+    /// Returns true if E is exactly a divergence over its [entries](Criterion::entries), so that
+    /// fused loops can compute it. The divergence is the problem's, or [its
+    /// own](Criterion::own_divergence).
     fn is_divergence(&self) -> bool {
         false
     }
 
-    /// The divergence that E sums, where it is not the problem's.
+    /// The divergence of E, if it is not the problem's.
     fn own_divergence(&self) -> Option<&dyn Divergence> {
         None
     }
 
-    /// Whether E is D: the problem's divergence over the entries that are fitted.
+    /// Returns true if E is D, the problem's divergence over the fitted entries.
     fn is_training_divergence(&self) -> bool {
         self.is_divergence()
             && self.own_divergence().is_none()
@@ -114,7 +113,7 @@ pub trait Criterion: Debug + Send + Sync {
     }
 }
 
-/// `Σ_j M_ij d(x_ij, y_ij)`: n×1. Without weights, all are 1.
+/// `Σ_j M_ij d(x_ij, y_ij)`: n×1. Without weights M is 1.
 pub(crate) fn weighted_divergence(
     divergence: &dyn Divergence,
     x: &Tensor<2>,

@@ -1,4 +1,4 @@
-//! Which outer error a run has: what the updates never see, and the divergence from it.
+//! The outer error of a run: the data that the updates never see, and the divergence.
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,20 +9,19 @@ use crate::divergence::{Beta, Divergence, Outer, SmoothedKl};
 use crate::error::{Error, Result};
 use crate::problem::Problem;
 
-/// The share that is not seen, unless another is asked for.
+/// The default share of the data that the updates never see.
 pub(super) const SHARE: f64 = 0.1;
 
 /// The part of the data that the updates never see.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Unseen {
-    /// Nothing: E is over the entries that are fitted.
+    /// Nothing: E is over the fitted entries.
     Nothing,
     /// This share of the entries ([`Problem::speckled`]).
     Entries(f64),
     /// This share of the counts of every entry ([`Problem::thinned`]).
     Counts(f64),
-    /// Counts where X [has counts](Problem::has_counts) and the divergence is KL, entries
-    /// otherwise.
+    /// Counts if X [has counts](Problem::has_counts) and the divergence is KL, entries otherwise.
     ByData,
 }
 
@@ -79,13 +78,13 @@ impl FromStr for Unseen {
 pub struct OuterError {
     /// The part of the data that the updates never see.
     pub unseen: Unseen,
-    /// The divergence; `None` is the problem's, but for thinned counts under KL, where it is
-    /// [`SmoothedKl::HALF`].
+    /// The divergence. `None` means the problem's, or [`SmoothedKl::HALF`] for thinned counts under
+    /// KL.
     pub divergence: Option<Outer>,
 }
 
 impl Default for OuterError {
-    /// By the data.
+    /// The choice by the data.
     fn default() -> Self {
         Self::from(Unseen::ByData)
     }
@@ -101,7 +100,7 @@ impl From<Unseen> for OuterError {
 }
 
 impl OuterError {
-    /// The same with what the data decide, decided.
+    /// The same with [`Unseen::ByData`] replaced by the choice for these data.
     #[must_use]
     pub fn for_data(self, problem: &Problem, divergence: &dyn Divergence) -> Self {
         let is_kl = divergence.fused().and_then(|of| of.plain_beta()) == Some(Beta::KL.0);
@@ -136,13 +135,13 @@ impl OuterError {
         })
     }
 
-    /// The problem without what the updates must not see.
+    /// The problem without the data that the updates must not see.
     ///
     /// # Errors
-    /// As [`Problem::speckled`] and [`Problem::thinned`].
+    /// Those of [`Problem::speckled`] and [`Problem::thinned`].
     ///
     /// # Panics
-    /// If [`for_data`](Self::for_data) was not asked first.
+    /// If [`for_data`](Self::for_data) was not called before.
     pub fn split(self, problem: &Problem, seed: u64) -> Result<Problem> {
         match self.unseen {
             Unseen::Nothing => Ok(problem.clone()),
@@ -208,7 +207,7 @@ mod tests {
             assert_eq!(found, OuterError::from(Unseen::Entries(SHARE)));
             assert!(OuterError::default().reason(found).is_some());
         }
-        // A choice that was made stays.
+        // An explicit choice stays.
         let asked = OuterError {
             unseen: Unseen::Counts(0.3),
             divergence: Some(Outer::Beta(Beta::KL)),

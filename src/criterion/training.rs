@@ -1,4 +1,4 @@
-//! The paper's outer error: the data the factors are fitted to.
+//! The paper's outer error, over the fitted entries.
 
 use burn::tensor::Tensor;
 
@@ -6,7 +6,7 @@ use super::{Criterion, weighted_derivative, weighted_divergence};
 use crate::divergence::Divergence;
 use crate::problem::Observed;
 
-/// `E_i = Σ_j M_ij d(x_ij, y_ij)`, M the mask of the inner updates.
+/// `E_i = Σ_j M_ij d(x_ij, y_ij)`, where M is the mask of the updates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Training;
 

@@ -1,26 +1,26 @@
-//! Sparse matrices as SciPy and MATLAB keep them: the entries of one line behind those of the
-//! other, and where each line begins.
+//! Compressed sparse matrices of SciPy and MATLAB: the entries line by line, and the start of each
+//! line.
 //!
-//! Nothing of it is believed: files are written by hand, by other programs, and torn.
+//! Every number is checked, because files may be damaged or written by other programs.
 
 use crate::error::{Error, Result};
 use crate::sparse::SparseMatrix;
 
-/// Which lines stand one behind the other.
+/// The direction of the lines: rows or columns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Along {
     Rows,
     Columns,
 }
 
-/// The parts of a sparse matrix, as numbers of a file.
+/// The parts of a sparse matrix, as numbers from a file.
 pub(super) struct Compressed {
     pub(super) along: Along,
     /// Rows and columns.
     pub(super) shape: [usize; 2],
-    /// Where each line begins, and where the last one ends.
+    /// The start of each line, and the end of the last one.
     pub(super) starts: Vec<f64>,
-    /// The place of each entry in its line, counted from 0.
+    /// The index of each entry in its line, counted from 0.
     pub(super) places: Vec<f64>,
     pub(super) values: Vec<f64>,
 }
@@ -29,7 +29,7 @@ impl Compressed {
     /// The matrix, if the parts fit together. Entries of a line may come in any order.
     ///
     /// # Errors
-    /// [`Error::DuplicateEntry`], and what `wrong` makes of any other reason.
+    /// [`Error::DuplicateEntry`]; `wrong` makes the error of any other reason.
     pub(super) fn matrix(self, wrong: &impl Fn(String) -> Error) -> Result<SparseMatrix> {
         let [rows, columns] = self.shape;
         let (line, place, shape) = match self.along {
@@ -53,7 +53,7 @@ impl Compressed {
         let mut starts: Vec<usize> = Vec::with_capacity(wanted);
         for (index, start) in self.starts.into_iter().enumerate() {
             let before = starts.last().copied().unwrap_or(0);
-            // (The first is 0, and none is smaller than the one before.)
+            // (The first start is 0, and starts never decrease.)
             let most = if index == 0 { 0 } else { entries };
             if !(start.fract() == 0.0 && (before as f64..=most as f64).contains(&start)) {
                 return Err(wrong(format!(
@@ -77,10 +77,10 @@ impl Compressed {
     }
 }
 
-/// Rows or columns, counted from 0, of which there are so many.
+/// Checked indices of rows or columns, below the given number.
 ///
 /// # Errors
-/// What `wrong` makes of the first that is none.
+/// `wrong` makes the error of the first bad index.
 pub(super) fn places(
     numbers: Vec<f64>,
     lines: usize,
@@ -100,7 +100,7 @@ pub(super) fn places(
     numbers.into_iter().enumerate().map(place).collect()
 }
 
-/// What went wrong with the transpose, in the words of the matrix.
+/// An error about the transpose, with rows and columns exchanged.
 fn turned(error: Error) -> Error {
     match error {
         Error::DuplicateEntry { row, column } => Error::DuplicateEntry {

@@ -1,4 +1,4 @@
-//! What a file holds, and how its name tells in which format.
+//! The contents of a file, and its format by the ending of its name.
 
 use std::ops::Range;
 use std::path::Path;
@@ -12,12 +12,12 @@ use crate::sparse::{Matrix, SparseMatrix};
 /// Endings of names that can be read.
 const KNOWN: &str = ".npy, .npz, .csv, .tsv, .txt, .mtx, .mat, .csv.gz, .tsv.gz, .txt.gz, .mtx.gz";
 
-/// What a file held: every entry of a matrix, perhaps with names, or some of them.
+/// The contents of a file: a dense matrix, perhaps with names, or a sparse one.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Contents {
     /// Every entry.
     Table(Table),
-    /// Some entries. What the others mean is not the file's to say.
+    /// Some entries. The file does not say whether the others are zeros or missing.
     Sparse(SparseMatrix),
 }
 
@@ -40,7 +40,7 @@ impl Contents {
         }
     }
 
-    /// The rows that `rows` answers with when it is told how many there are.
+    /// Only the rows that `rows` returns for the number of all rows.
     pub(super) fn cut(self, rows: &mut dyn FnMut(usize) -> Result<Range<usize>>) -> Result<Self> {
         let [all, columns] = self.shape();
         let own = rows(all)?;
@@ -76,20 +76,20 @@ impl From<Matrix> for Contents {
     }
 }
 
-/// How a file is read.
+/// The format of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Format {
     Npy,
     Npz,
     Mat,
     MatrixMarket,
-    /// A table of text, and what usually separates its fields.
+    /// A table of text, with the usual separator of its fields.
     Separated(Separator),
 }
 
 impl Format {
-    /// The format by the ending of the name, and whether it is packed by gzip. (What is packed
-    /// already is not packed again.)
+    /// The format by the ending of the name, and true if the file is compressed by gzip. (Formats
+    /// that are compressed themselves are not.)
     ///
     /// # Errors
     /// [`Error::UnknownFormat`].
@@ -120,7 +120,7 @@ impl Format {
     }
 }
 
-/// Whether a file may hold several matrices with names.
+/// Returns true if a file may hold several matrices with names.
 pub(super) fn has_names(path: &str) -> bool {
     let path = path.to_ascii_lowercase();
     path.ends_with(".mat") || path.ends_with(".npz")

@@ -10,14 +10,13 @@ pub type Edge = (usize, usize, f64);
 
 /// Reads the edges of a graph.
 ///
-/// A list has an edge in each line: two vertices and, if it likes, a strength, separated by
-/// spaces, tabs, commas or semicolons; lines that begin with `#` are passed over. Vertices are
-/// numbers that count from 0, or names where there are such. A Matrix Market file (its first
-/// line says so) has coordinates that count from 1.
+/// Each line of a list is an edge: two vertices and an optional strength, separated by spaces,
+/// tabs, commas or semicolons. Lines that begin with `#` are skipped. Vertices are numbers from 0,
+/// or names if `names` are given. A Matrix Market file (recognised by its first line) has
+/// coordinates from 1.
 ///
 /// # Errors
-/// [`Error::Read`] where it cannot be read, and [`Error::EdgeLine`] with the first
-/// line that is no edge.
+/// [`Error::Read`]; and [`Error::EdgeLine`] with the first line that is not an edge.
 pub fn read_edges(path: &Path, vertices: usize, names: Option<&[String]>) -> Result<Vec<Edge>> {
     let text = std::fs::read_to_string(path).map_err(|source| Error::Read {
         path: path.into(),
@@ -46,7 +45,7 @@ pub fn read_edges(path: &Path, vertices: usize, names: Option<&[String]>) -> Res
     let comment = if market { '%' } else { '#' };
     let mut lines = lines.filter(|(_, line)| !line.is_empty() && !line.starts_with(comment));
     if market {
-        // The sizes; how many entries there are is seen by reading them.
+        // The line of sizes. The number of entries is not needed.
         let (line, sizes) = lines
             .next()
             .ok_or_else(|| refused(1, "the line of sizes is missing"))?;
@@ -68,7 +67,8 @@ pub fn read_edges(path: &Path, vertices: usize, names: Option<&[String]>) -> Res
         let found = known.or_else(number).filter(|index| *index < vertices);
         found.ok_or_else(|| {
             let last = vertices - 1 + first;
-            let text = format!("'{field}' is no vertex: they are {first} to {last}, or names");
+            let text =
+                format!("'{field}' is not a vertex: vertices are {first} to {last}, or names");
             refused(line, &text)
         })
     };

@@ -1,27 +1,27 @@
-//! Files packed by gzip, unpacked as they are read.
+//! Files compressed by gzip, decompressed while they are read.
 
 use std::io::{self, BufRead, BufReader, ErrorKind, Read};
 
 use flate2::bufread::MultiGzDecoder;
 
-/// Bytes that are unpacked at a time.
+/// Bytes that are decompressed at a time.
 const CHUNK: usize = 1 << 16;
 
-/// What a gzip file holds, be it of one piece or of several.
+/// The decompressed contents of a gzip file with one or several members.
 ///
-/// How much that is, nobody knows before the end: whoever keeps it must count.
+/// Its length is unknown before the end, so callers must count the bytes that they keep.
 pub(super) fn unpacked(input: impl BufRead) -> impl BufRead {
     BufReader::with_capacity(CHUNK, Unpacked(MultiGzDecoder::new(input)))
 }
 
-/// A stream that says what is wrong with it.
+/// A stream whose errors describe the fault.
 struct Unpacked<R>(MultiGzDecoder<R>);
 
 impl<R: BufRead> Read for Unpacked<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         self.0.read(buffer).map_err(|error| match error.kind() {
             ErrorKind::InvalidInput | ErrorKind::InvalidData | ErrorKind::UnexpectedEof => {
-                let reason = format!("its gzip stream is torn or damaged ({error})");
+                let reason = format!("its gzip stream is truncated or damaged ({error})");
                 io::Error::new(error.kind(), reason)
             }
             _ => error,
@@ -58,7 +58,7 @@ mod tests {
         let short = packed(b"1,2\n3,4\n");
         for cut in 0..short.len() {
             let torn = unpack(&short[..cut]).unwrap_err().to_string();
-            assert!(torn.contains("torn"), "{cut}: {torn}");
+            assert!(torn.contains("damaged"), "{cut}: {torn}");
         }
         let mut damaged = short;
         let last = damaged.len() - 1;

@@ -1,20 +1,19 @@
-//! One writer at a time.
+//! Locks, so that a folder has one writer at a time.
 
 use std::fs::{self, File, TryLockError};
 use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Result};
 
-/// A file that is locked as long as this lives; the system releases it if the program dies.
+/// A locked file. The lock is released on drop, and by the system if the program dies.
 #[derive(Debug)]
 pub(crate) struct Lock(File);
 
 impl Lock {
-    /// Locks an open file on behalf of a folder. A file system without locks must do
-    /// without them.
+    /// Locks an open file on behalf of a folder. On a file system without locks nothing is locked.
     ///
     /// # Errors
-    /// [`Error::Busy`], naming the folder, if somebody else has it.
+    /// [`Error::Busy`], naming the folder, if another process has the lock.
     pub(crate) fn take(file: File, folder: &Path) -> Result<Self> {
         match file.try_lock() {
             Err(TryLockError::WouldBlock) => Err(Error::Busy {
@@ -26,30 +25,30 @@ impl Lock {
 }
 
 impl Drop for Lock {
-    /// Closing the file would not do: a child process that is just being started has a copy
-    /// of it, and the lock with it, until it becomes another program.
+    /// Unlocks explicitly. Closing the file is not enough: a child process that is just being
+    /// started holds a copy of the file, and so of the lock, until it executes its program.
     fn drop(&mut self) {
         let _ = self.0.unlock();
     }
 }
 
-/// A folder that belongs to one command from the first moment. Unless it is
-/// [kept](Self::keep), it goes again, with the folders above it that were made for it.
+/// A folder that is reserved for one command. Unless it is [kept](Self::keep), it is removed on
+/// drop, with the folders above it that were created for it.
 #[derive(Debug)]
 pub struct Reservation {
     path: PathBuf,
-    /// The file in it that is locked.
+    /// The locked file in it.
     file: &'static str,
-    /// What else may be in it when nothing came of the command.
+    /// Other files that may be removed with it.
     leftovers: &'static [&'static str],
-    /// Folders that did not exist before, the outermost first.
+    /// Folders that were created, the outermost first.
     made: Vec<PathBuf>,
     kept: bool,
     _lock: Lock,
 }
 
 impl Reservation {
-    /// Makes a folder, or takes one that is there, and locks a file of this name in it.
+    /// Creates a folder, or takes an existing one, and locks a file of this name in it.
     ///
     /// # Errors
     /// [`Error::Busy`] if another command has it; [`Error::Write`].
@@ -58,7 +57,7 @@ impl Reservation {
             path: path.into(),
             source,
         };
-        // A folder with this file in it was made for such a command, too.
+        // An existing folder with this file was created by such a command, too.
         let here = path.join(file).is_file();
         let missing = path.ancestors().take_while(|folder| {
             let new = folder.symlink_metadata().is_err() || (here && *folder == path);
@@ -82,12 +81,12 @@ impl Reservation {
         })
     }
 
-    /// Where it is.
+    /// The path of the folder.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The folder stays, with all that is in it.
+    /// Keeps the folder and its contents.
     pub fn keep(&mut self) {
         self.kept = true;
     }
@@ -98,7 +97,7 @@ impl Drop for Reservation {
         if self.kept {
             return;
         }
-        // Nothing more can be done where even this fails.
+        // If this fails, nothing more can be done.
         for name in self.leftovers.iter().chain([&self.file]) {
             let _ = fs::remove_file(self.path.join(name));
         }
@@ -126,7 +125,7 @@ mod tests {
         let first = Lock::take(open(), folder.path()).unwrap();
         let second = Lock::take(open(), folder.path());
         assert!(matches!(second, Err(Error::Busy { .. })));
-        // What a child process has between its birth and its program.
+        // The copy that a child process holds before it executes its program.
         let copy = first.0.try_clone().unwrap();
         drop(first);
         assert!(Lock::take(open(), folder.path()).is_ok());

@@ -1,14 +1,13 @@
 //! MATLAB's .mat, level 5, compressed or not.
 //!
-//! A file is a header of 128 bytes and a chain of elements. An element has a type,
-//! a length and contents, padded to eight bytes (or, if it is at most four bytes
-//! long, all of that in eight bytes). A matrix is an element of elements: flags,
-//! dimensions, name, real part, imaginary part. A compressed element holds one
-//! element in zlib's format. Whole numbers are stored in the narrowest type that
-//! holds them, whatever the matrix's class.
+//! A file is a header of 128 bytes and a chain of elements. An element has a type, a length and
+//! contents, padded to eight bytes (or, if it is at most four bytes long, all of that in eight
+//! bytes). A matrix is an element of elements: flags, dimensions, name, real part, imaginary part.
+//! A compressed element holds one element in zlib's format. Whole numbers are stored in the
+//! narrowest type that holds them, independent of the matrix's class.
 //!
-//! Of every matrix only the head is decompressed, and of the one that was asked for the
-//! entries, straight into the result: a file cannot take more memory than its answer.
+//! Only the head of each matrix is decompressed, and the entries of the requested one, straight
+//! into the result. So a file cannot take more memory than its result.
 
 mod sparse;
 
@@ -31,12 +30,12 @@ const SPARSE: u8 = 5;
 const NUMERIC: std::ops::RangeInclusive<u8> = 6..=15;
 /// Flag of a matrix with an imaginary part.
 const COMPLEX: u32 = 0x0800;
-/// Bytes that flags, dimensions or a name may have: far more than MATLAB allows.
+/// Largest number of bytes of flags, dimensions or a name. It is far more than MATLAB allows.
 const LONGEST_PART: usize = 1 << 12;
 /// Bytes of entries that are converted at a time.
 const CHUNK: usize = 1 << 16;
 
-/// What is wrong with a file.
+/// Description of a fault of a file.
 type Reason = String;
 
 /// The head of a two-dimensional matrix in a file.
@@ -91,8 +90,7 @@ pub(super) fn read_mat(
     })
 }
 
-/// The heads of all two-dimensional numeric matrices; text, cells and structures are
-/// passed over.
+/// The heads of all two-dimensional numeric matrices; text, cells and structures are skipped.
 fn heads(bytes: &[u8]) -> Result<Vec<Head<'_>>, Reason> {
     if bytes.len() < HEADER {
         return Err("it is shorter than a header".into());
@@ -124,9 +122,9 @@ struct Element<'a> {
 }
 
 impl<'a> Element<'a> {
-    /// The first element, and what comes behind it.
+    /// The first element, and the bytes after it.
     fn split(bytes: &'a [u8], little_endian: bool) -> Result<(Self, &'a [u8]), Reason> {
-        let torn = || Reason::from("it is torn: an element is longer than the file");
+        let torn = || Reason::from("it is damaged: an element is longer than the file");
         let mut tag = bytes;
         let Tag { kind, length, .. } = Tag::read(&mut tag, little_endian).map_err(|_| torn())?;
         let start = bytes.len() - tag.len();
@@ -144,10 +142,11 @@ impl<'a> Element<'a> {
         Ok((element, bytes.get(next..).unwrap_or_default()))
     }
 
-    /// The parts of the matrix in it, to be read one after another; `None` if it is not one.
+    /// The parts of the matrix in it, to be read one after another. `None` if it is not a matrix.
     fn parts(self) -> Result<Option<Parts<Box<dyn Read + 'a>>>, Reason> {
         let (kind, length, input): (u32, usize, Box<dyn Read + 'a>) = if self.kind == COMPRESSED {
-            let torn = |_| Reason::from("it is torn: a compressed element cannot be decompressed");
+            let torn =
+                |_| Reason::from("it is damaged: a compressed element cannot be decompressed");
             let mut decoder = ZlibDecoder::new(self.contents);
             let tag = Tag::read(&mut decoder, self.little_endian).map_err(torn)?;
             (tag.kind, tag.length, Box::new(decoder))
@@ -232,7 +231,7 @@ impl Tag {
             })
         };
         let first = word()?;
-        // A small element keeps its length in the upper half of its type.
+        // A small element has its length in the upper half of its type.
         let small = (first >> 16) as usize;
         match small {
             0 => {
@@ -255,20 +254,20 @@ impl Tag {
     }
 }
 
-/// The elements of a matrix, as they come.
+/// The elements of a matrix, in the order of the file.
 struct Parts<R> {
     input: R,
-    /// Bytes that the matrix still has, by its own account.
+    /// Bytes of the matrix that are left, by its header.
     left: usize,
     little_endian: bool,
 }
 
 impl<R: Read> Parts<R> {
     fn torn() -> Reason {
-        "it is torn: a matrix lacks a part".into()
+        "it is damaged: a matrix lacks a part".into()
     }
 
-    /// Reads so many bytes.
+    /// Reads bytes until the buffer is full.
     fn fill(&mut self, bytes: &mut [u8]) -> Result<(), Reason> {
         self.left = self.left.checked_sub(bytes.len()).ok_or_else(Self::torn)?;
         self.input.read_exact(bytes).map_err(|_| Self::torn())
@@ -329,8 +328,8 @@ impl<R: Read> Parts<R> {
         }))
     }
 
-    /// Reads to the end, which must be where the matrix says. (Only there a compressed
-    /// element proves to be whole.)
+    /// Reads to the end, which must be where the header says. (The checksum of a compressed element
+    /// is at its end.)
     fn finish(&mut self) -> Result<(), Reason> {
         let promised = self.left as u64;
         let mut rest = (&mut self.input).take(promised + 1);
@@ -338,7 +337,7 @@ impl<R: Read> Parts<R> {
         match found {
             Ok(found) if found == promised => Ok(()),
             Ok(_) => Err("it is damaged: an element is not as long as it says".into()),
-            Err(_) => Err("it is torn: a compressed element cannot be decompressed".into()),
+            Err(_) => Err("it is damaged: a compressed element cannot be decompressed".into()),
         }
     }
 }

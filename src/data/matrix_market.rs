@@ -1,10 +1,10 @@
 //! Matrix Market's .mtx: coordinates of a sparse matrix, or every entry of a dense one.
 //!
-//! The first line tells the kind, the next that is no comment the sizes, and each line after
-//! that is an entry. Rows and columns count from 1. Of a symmetric matrix only the diagonal
-//! and what is below it is there.
+//! The first line has the kind. The next line that is not a comment has the sizes. Each line after
+//! that is an entry. Rows and columns are counted from 1. A symmetric matrix has only its diagonal
+//! and the entries below.
 //!
-//! Memory is taken for entries that were read, never for those that the sizes promise.
+//! Memory is allocated for entries that were read, not for those that the sizes promise.
 
 mod lines;
 
@@ -19,9 +19,9 @@ use super::memory::{Room, check_lines, check_room};
 use crate::error::Result;
 use crate::sparse::{Matrix, SparseMatrix};
 
-/// Entries that room is made for before they are there.
+/// Entries for which memory is allocated in advance.
 const EXPECTED: usize = 1 << 16;
-/// Bytes per entry of a sparse matrix: as it is collected, and in the matrix made of it.
+/// Bytes per entry of a sparse matrix: in the list of entries, and in the matrix.
 const PER_ENTRY: usize = size_of::<(u32, u32, f64)>() + size_of::<u32>() + size_of::<f64>();
 
 /// A sparse matrix as the text of a Matrix Market file.
@@ -35,7 +35,7 @@ pub fn matrix_market(matrix: &SparseMatrix) -> String {
     text
 }
 
-/// Reads the rows of a file that `rows` answers with when it is told how many there are.
+/// Reads those rows of a file that `rows` returns for the number of all rows.
 pub(super) fn read_matrix_market(
     input: impl BufRead,
     path: &Path,
@@ -68,7 +68,7 @@ fn read_within(
 }
 
 impl<R: BufRead> Lines<'_, R> {
-    /// Reads the line of the next entry; `false` after as many as were promised.
+    /// Reads the line of the next entry. Returns false after the number of entries in the header.
     fn next_entry(&mut self, found: u64, sizes: Sizes) -> Result<bool> {
         let promised = sizes.entries;
         match (self.next_filled()?, found < promised) {
@@ -123,7 +123,7 @@ impl<R: BufRead> Lines<'_, R> {
                 }
             }
         }
-        // Not before the entries turned out to be there.
+        // Memory is allocated only after the entries were found.
         let shape = [rows.len(), sizes.columns as usize];
         check_lines(self.path, shape[0], shape[1])?;
         SparseMatrix::from_triplets(shape, entries)
@@ -139,7 +139,7 @@ impl<R: BufRead> Lines<'_, R> {
             let mut fields = fields(&self.text);
             let value = self.value(fields.next())?;
             self.check_end(fields)?;
-            // (Of a symmetric one all rows are needed.)
+            // (A symmetric matrix needs all rows.)
             if kind.is_symmetric || own.contains(&((found - 1) as usize % all)) {
                 self.room.take(size_of::<f64>())?;
                 values.push(value);
@@ -168,7 +168,7 @@ impl<R: BufRead> Lines<'_, R> {
         match whole(field) {
             Some(line) if (1..=lines).contains(&line) => Ok((line - 1) as u32),
             _ => Err(self.wrong(format!(
-                "'{}' is no {what}: they count from 1 to {lines}",
+                "'{}' is not a {what}: {what}s are counted from 1 to {lines}",
                 shown(field)
             ))),
         }
@@ -183,15 +183,14 @@ impl<R: BufRead> Lines<'_, R> {
     fn check_end<'b>(&self, mut fields: impl Iterator<Item = &'b [u8]>) -> Result<()> {
         match fields.next() {
             None => Ok(()),
-            Some(field) => Err(self.wrong(format!(
-                "the entry ends before '{}', which has no meaning here",
-                shown(field)
-            ))),
+            Some(field) => {
+                Err(self.wrong(format!("unexpected '{}' after the entry", shown(field))))
+            }
         }
     }
 }
 
-/// Any number. Counts are the usual case, and 15 digits are exact.
+/// Parses any number. Counts of up to 15 digits, the usual case, take a fast path and are exact.
 fn number(field: &[u8]) -> Option<f64> {
     if field.len() <= 15
         && let Some(count) = whole(field)
@@ -215,7 +214,7 @@ mod tests {
         read(text).unwrap().to_dense()
     }
 
-    /// The line and the words of a refusal.
+    /// The line and the reason of a refusal.
     fn refused(text: &str) -> (u64, String) {
         match read(text) {
             Err(Error::MatrixMarket { line, reason, .. }) => (line, reason),
@@ -230,7 +229,7 @@ mod tests {
             "%%MatrixMarket matrix coordinate real general\n% x\n\n2 3 2\n1 1 1.5\n\n2 3 4\n";
         assert!(matches!(read(general), Ok(Matrix::Sparse(_))));
         assert_eq!(dense(general), want);
-        // Words in any case, line ends of Windows, no end of the last line.
+        // Upper-case words, line ends of Windows, no end of the last line.
         let upper =
             "%%matrixmarket MATRIX Coordinate Real General\r\n 2\t3 2\r\n2 3 4e0\r\n1  1 +1.5";
         assert_eq!(dense(upper), want);
@@ -240,7 +239,7 @@ mod tests {
         assert_eq!(dense(pattern), array![[0.0, 1.0], [1.0, 0.0]]);
         let symmetric = "%%MatrixMarket matrix coordinate real symmetric\n2 2 2\n1 1 3\n2 1 5\n";
         assert_eq!(dense(symmetric), array![[3.0, 5.0], [5.0, 0.0]]);
-        // A missing entry is stored; what is infinite is judged later.
+        // A missing entry is stored. An infinite one is refused later.
         let missing = "%%MatrixMarket matrix coordinate real general\n1 3 2\n1 1 nan\n1 3 inf\n";
         let found = dense(missing);
         assert!(found[[0, 0]].is_nan() && found[[0, 2]].is_infinite());
@@ -298,9 +297,13 @@ mod tests {
                 "promise 3 entries, and the file ends after 1",
             ),
             ("2 2 1\n1 1 1\n\n1 2 1\n", 5, "one more"),
-            ("2 2 1\n0 1 1\n", 3, "'0' is no row: they count from 1 to 2"),
-            ("2 2 1\n1 3 1\n", 3, "'3' is no column"),
-            ("2 2 1\n1 1.0 1\n", 3, "'1.0' is no column"),
+            (
+                "2 2 1\n0 1 1\n",
+                3,
+                "'0' is not a row: rows are counted from 1 to 2",
+            ),
+            ("2 2 1\n1 3 1\n", 3, "'3' is not a column"),
+            ("2 2 1\n1 1.0 1\n", 3, "'1.0' is not a column"),
             ("2 2 1\n1 1 x\n", 3, "'x' is not a number"),
             ("2 2 1\n1 1\n", 3, "no value"),
             ("2 2 1\n1\n", 3, "no column"),
@@ -352,7 +355,7 @@ mod tests {
         assert!(refused(&array).1.contains("ends after 1"));
         let endless = format!("{real}3 3 9\n% {}", "x".repeat(1 << 21));
         assert!(refused(&endless).1.contains("longer than"));
-        // More than there is room for: here four entries.
+        // More entries than fit in memory, which is limited to four entries here.
         let text = format!("{real}9 9 5\n1 1 1\n2 2 1\n3 3 1\n4 4 1\n5 5 1\n");
         let path = Path::new("a.mtx.gz");
         let within = |bytes| {

@@ -1,24 +1,24 @@
-//! How large a matrix may be on this machine, and how much of a file may be kept.
+//! Memory limits for matrices and files.
 
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Result};
 
-/// The share of the memory that is free which X may take as 64-bit floats. A fit needs
-/// room for two to three copies of it.
+/// X as 64-bit floats may take this share of the free memory. A fit needs two to three copies of
+/// it.
 const SHARE: f64 = 0.25;
-/// What fits anywhere; no need to ask.
+/// Smaller sizes are always allowed, without asking for the free memory.
 const SMALL: f64 = 1e8;
-/// Bytes that a row or a column of a sparse matrix takes without an entry: where it begins,
-/// both in the matrix and in its transpose, while one is made of the other.
+/// Bytes of an empty row or column of a sparse matrix: its start in the matrix and in its
+/// transpose, while one is made from the other.
 const PER_LINE: f64 = 32.0;
-/// Bytes of memory per byte of a row of text, at most: fields of no length at all, their ends
-/// kept twice in vectors that grow by doubling, and a number for each.
+/// Largest number of bytes of memory per byte of a row of text. The worst case is empty fields:
+/// their ends are stored twice, in vectors that grow by doubling, with a number for each.
 const PER_BYTE_OF_ROW: usize = 32;
 
-/// Refuses a matrix that this machine has no room to work on, before any of it is read or
-/// made; `path` is the file that it comes from or goes to.
+/// Refuses a matrix that is too large for this machine, before any of it is read or computed.
+/// `path` is the input or output file.
 ///
 /// # Errors
 /// [`Error::TooLarge`] with the sizes.
@@ -33,8 +33,8 @@ pub fn check_room(path: &Path, rows: usize, columns: usize) -> Result<()> {
     })
 }
 
-/// Refuses a sparse matrix whose rows and columns alone take too much, however few entries it
-/// has: a header of a few bytes can promise any number of them.
+/// Refuses a sparse matrix whose rows and columns alone take too much memory. (A header of a few
+/// bytes can promise any number of them.)
 ///
 /// # Errors
 /// [`Error::TooManyLines`] with the sizes.
@@ -49,7 +49,7 @@ pub(super) fn check_lines(path: &Path, rows: usize, columns: usize) -> Result<()
     })
 }
 
-/// Whether so many bytes fit; if not, how many are free.
+/// `Ok` if this many bytes fit, otherwise the number of free bytes.
 fn fits(needed: f64) -> Result<(), f64> {
     if needed < SMALL {
         return Ok(());
@@ -62,7 +62,7 @@ fn fits(needed: f64) -> Result<(), f64> {
     }
 }
 
-/// Memory that programs can still have, within the limits of a container.
+/// Free memory, within the limits of a container.
 fn free_bytes() -> f64 {
     let mut system = sysinfo::System::new();
     system.refresh_memory();
@@ -71,19 +71,19 @@ fn free_bytes() -> f64 {
     limited.map_or(free, |limit| free.min(limit)) as f64
 }
 
-/// What the contents of a file may take, and what they have taken: counted as they come,
-/// because a packed file does not tell how much is in it, and a header may lie.
+/// A limit for the contents of a file, and a count of the bytes so far. Bytes are counted while
+/// they are read, because a compressed file does not tell its full size, and a header may be wrong.
 #[derive(Debug)]
 pub(super) struct Room {
     path: PathBuf,
     taken: usize,
     allowed: usize,
-    /// Memory that was free when it was asked for: not before there is much to keep.
+    /// Free memory, once it was asked for. Small contents do not ask.
     free: Option<f64>,
 }
 
 impl Room {
-    /// The room for the contents of a file.
+    /// The limit for the contents of a file.
     pub(super) fn of(path: &Path) -> Self {
         Self {
             path: path.into(),
@@ -93,7 +93,7 @@ impl Room {
         }
     }
 
-    /// Room for so many bytes, whatever the machine has.
+    /// A limit of this many bytes, independent of the machine.
     #[cfg(test)]
     pub(super) fn limited(path: &Path, allowed: usize) -> Self {
         Self {
@@ -120,7 +120,7 @@ impl Room {
         Err(self.refusal())
     }
 
-    /// Asks the machine, once.
+    /// Asks the system for the free memory, once.
     #[cold]
     fn ask(&mut self) {
         if self.free.is_none() {
@@ -138,7 +138,7 @@ impl Room {
         }
     }
 
-    /// The same input, of which no row may take more than there is room for.
+    /// The same input with a limit for the length of a row.
     pub(super) fn rows_of<R>(&self, input: R) -> Rows<R> {
         let room = Self {
             path: self.path.clone(),
@@ -154,7 +154,7 @@ impl Room {
     }
 }
 
-/// Text that is read row by row; a row without end comes to one.
+/// Text that is read row by row, with a limit for each row.
 pub(super) struct Rows<R> {
     input: R,
     /// Bytes of this row.
@@ -165,15 +165,15 @@ pub(super) struct Rows<R> {
 }
 
 impl<R> Rows<R> {
-    /// A new row begins.
+    /// Begins a new row.
     pub(super) fn begin(&mut self) {
         self.given = 0;
     }
 
-    /// Whether the row is longer than it may be.
+    /// Refuses a row that is too long.
     ///
     /// # Errors
-    /// [`Error::ContentsTooLarge`] if so.
+    /// [`Error::ContentsTooLarge`].
     pub(super) fn check(&self) -> Result<()> {
         if self.is_over {
             return Err(self.room.refusal());

@@ -9,10 +9,10 @@
 //! | `.mat` | level 5, compressed or not, full or sparse; `file.mat:NAME` names a matrix | |
 //! | `-` | .csv from standard input | |
 //!
-//! The formats that are text may be packed by gzip: `.csv.gz`, `.tsv.gz`, `.txt.gz`, `.mtx.gz`.
+//! Text formats may be compressed by gzip: `.csv.gz`, `.tsv.gz`, `.txt.gz`, `.mtx.gz`.
 //!
-//! A one-dimensional array is read as a column. No reader takes memory for what a header
-//! promises before it is there, and what does not fit in a quarter of the free memory is
+//! A one-dimensional array is read as a column. Readers allocate memory only for data that are
+//! there, not for what a header promises. Data that do not fit in a quarter of the free memory are
 //! refused.
 
 mod benchmark;
@@ -60,7 +60,7 @@ use crate::sparse::Matrix;
 /// Bytes that are read from a file at a time.
 const CHUNK: usize = 1 << 16;
 
-/// Where a matrix comes from.
+/// The source of a matrix.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Source {
     /// A file; for .mat and .npz perhaps with the name of a matrix.
@@ -110,7 +110,7 @@ impl fmt::Display for Source {
 }
 
 impl Source {
-    /// The same source whatever the working folder: relative paths made absolute.
+    /// The same source with an absolute path.
     #[must_use]
     pub fn absolute(&self) -> Self {
         match self {
@@ -125,19 +125,19 @@ impl Source {
     /// Reads it, by the ending of its name.
     ///
     /// # Errors
-    /// [`Error::Read`] where the system refuses, [`Error::UnknownFormat`] for
-    /// another ending, and what each format's reader says about the contents.
+    /// [`Error::Read`]; [`Error::UnknownFormat`] for another ending; and those of each format's
+    /// reader.
     pub fn read_contents(&self, options: TableOptions) -> Result<Contents> {
         self.read_rows(options, &mut |all| Ok(0..all))
     }
 
-    /// Reads the rows of one process, and says which they are. Of a .npy file (row by row) only
-    /// these are read, of a Matrix Market file only these are kept; other formats are read as a
-    /// whole first. Names of rows are those of all.
+    /// Reads the rows of one process, and returns its share. Only these rows of a .npy file in C
+    /// order are read. Only these rows of a Matrix Market file are stored. Other formats are read
+    /// as a whole first. The names are those of all rows.
     ///
     /// # Errors
-    /// As [`read_contents`](Self::read_contents); [`Error::FewRows`];
-    /// [`Error::OtherProcess`] where another process cannot read its rows.
+    /// Those of [`read_contents`](Self::read_contents); [`Error::FewRows`]; [`Error::OtherProcess`]
+    /// if another process cannot read its rows.
     pub fn read_share(
         &self,
         options: TableOptions,
@@ -197,11 +197,11 @@ impl Source {
         whole.cut(rows)
     }
 
-    /// Reads it, with every entry: those that a sparse matrix does not store are 0.
+    /// Reads a dense matrix. Entries that a sparse matrix does not store are 0.
     ///
     /// # Errors
-    /// As [`Source::read_contents`]; [`Error::TooLarge`] for a sparse matrix that does not fit
-    /// in this way.
+    /// Those of [`Source::read_contents`]; [`Error::TooLarge`] for a sparse matrix that does not
+    /// fit in memory as a dense one.
     pub fn read(&self, options: TableOptions) -> Result<Table> {
         match self.read_contents(options)? {
             Contents::Table(table) => Ok(table),
@@ -221,13 +221,13 @@ impl Source {
 /// Reads the numbers of a file; see [`Source::read`].
 ///
 /// # Errors
-/// As [`Source::read`].
+/// Those of [`Source::read`].
 pub fn read_matrix(path: &Path) -> Result<Array2<f64>> {
     let source = Source::from(path.to_string_lossy().as_ref());
     Ok(source.read(TableOptions::default())?.values)
 }
 
-/// The folder that a file or folder lies in.
+/// The folder of a file or folder.
 pub(crate) fn folder_of(path: &Path) -> &Path {
     match path.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
@@ -235,10 +235,10 @@ pub(crate) fn folder_of(path: &Path) -> &Path {
     }
 }
 
-/// A file without a name yet, in the folder it is meant for.
+/// A temporary file in its target folder.
 pub(crate) fn file_aside(folder: &Path) -> std::io::Result<tempfile::NamedTempFile> {
     let mut builder = tempfile::Builder::new();
-    // What a file gets that is simply created; the user's umask applies.
+    // The permissions of an ordinary new file. The user's umask applies.
     #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt;
@@ -247,8 +247,8 @@ pub(crate) fn file_aside(folder: &Path) -> std::io::Result<tempfile::NamedTempFi
     builder.prefix(".altbi-").tempfile_in(folder)
 }
 
-/// Writes a file: aside, flushed to the disk, then renamed, so that a reader never sees
-/// half of it. Folders on the way are made.
+/// Writes a file under a temporary name, flushes it to the disk and renames it, so that it is never
+/// incomplete. Missing folders are created.
 pub(crate) fn write_aside(
     path: &Path,
     fill: impl FnOnce(&mut BufWriter<&mut File>) -> std::io::Result<()>,
@@ -271,7 +271,7 @@ pub(crate) fn write_aside(
     })
 }
 
-/// The same for contents that are there.
+/// The same for contents in memory.
 pub fn write_whole(path: &Path, contents: &[u8]) -> Result<()> {
     write_aside(path, |file| file.write_all(contents))
 }
@@ -285,18 +285,18 @@ fn hexadecimal(digest: &[u8]) -> String {
     digest.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// A fingerprint of a matrix, by its shape and the entries that are stored, in hexadecimal.
+/// A fingerprint of a matrix (its shape and its stored entries) in hexadecimal.
 ///
-/// It is made of SHA-256 fingerprints of the rows, which add up: so it does not matter which
-/// process has which rows.
+/// It is a sum of SHA-256 fingerprints of the rows, so it does not depend on how processes share
+/// them.
 pub fn fingerprint(matrix: &Matrix) -> String {
     fingerprint_of_share(matrix, &Share::whole(matrix.dim().0))
 }
 
-/// The same where processes share the rows: that of all of them.
+/// The fingerprint of the rows of all processes.
 pub fn fingerprint_of_share(matrix: &Matrix, share: &Share) -> String {
     let (rows, columns) = matrix.dim();
-    // One missing entry is like another.
+    // All missing entries count as equal.
     let plain = |entry: f64| if entry.is_nan() { f64::NAN } else { entry };
     let of_row = |row: usize| -> Wide {
         let mut hasher = Sha256::new();
@@ -376,7 +376,7 @@ mod tests {
         };
         std::fs::write(&path, market("2 2")).unwrap();
         assert_eq!(read_matrix(&path).unwrap(), array![[0.0, 0.0], [5.0, 0.0]]);
-        // Few enough to store, too many to write out.
+        // The rows and columns can be stored, but not all entries.
         std::fs::write(&path, market("3000000 3000000")).unwrap();
         let source = Source::from(path.to_str().unwrap());
         let options = TableOptions::default();

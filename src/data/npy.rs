@@ -1,4 +1,4 @@
-//! NumPy's .npy: files, and the entries of .npz, which are the same.
+//! NumPy's .npy files, and the arrays of .npz files, which have the same format.
 
 use std::fs::File;
 use std::io::{self, BufReader, Read};
@@ -12,17 +12,17 @@ use super::memory::check_room;
 use super::write_aside;
 use crate::error::{Error, Result};
 
-/// Bytes that a header may have. (NumPy itself reads 10 000.)
+/// Largest number of bytes of a header. (NumPy itself reads 10 000.)
 const LONGEST_HEADER: usize = 1 << 16;
-/// How deep brackets of a header may be nested: whoever parses it calls itself.
+/// Largest depth of nested brackets in a header, because its parser is recursive.
 const DEEPEST_HEADER: usize = 16;
-/// Entries that an array may have, by its header.
+/// Largest number of entries of an array.
 const MOST_ENTRIES: f64 = 1e18;
-/// Bytes that a word may have.
+/// Largest number of bytes of a word.
 const LONGEST_WORD: u64 = 1 << 8;
 
-/// Reads one or two dimensions of numbers: the rows that `rows` answers with when it is told how
-/// many there are.
+/// Reads an array of one or two dimensions: those rows that `rows` returns for the number of all
+/// rows.
 pub(super) fn read_npy(
     path: &Path,
     rows: impl FnOnce(usize) -> Result<Range<usize>>,
@@ -53,7 +53,7 @@ pub(super) fn read_npy(
             let wanted = own.len() * columns;
             (promised.numbers(input, wanted, |_| true), Order::C)
         }
-        // Column by column: all is read, and these rows are kept.
+        // In Fortran order the whole file is read, and only these rows are stored.
         Order::Fortran => {
             let kept = |entry: usize| own.contains(&(entry % all));
             (promised.numbers(input, all * columns, kept), Order::Fortran)
@@ -74,15 +74,15 @@ pub(super) fn read_npy(
 pub(super) struct Numbers {
     /// Its lengths, one for each dimension.
     pub(super) shape: Vec<usize>,
-    /// Whether they are stored as integers.
+    /// True if they are stored as integers.
     pub(super) are_whole: bool,
-    /// As they are stored.
+    /// The numbers in the order of the file.
     pub(super) values: Vec<f64>,
     order: Order,
 }
 
 impl Numbers {
-    /// The matrix of one or two dimensions; one is a column.
+    /// The matrix of an array of one or two dimensions. One dimension becomes a column.
     pub(super) fn matrix(self, wrong: &impl Fn(String) -> Error) -> Result<Array2<f64>> {
         let [rows, columns] = as_matrix(&self.shape).map_err(wrong)?;
         let shape = (rows, columns).set_f(self.order == Order::Fortran);
@@ -97,7 +97,7 @@ impl Numbers {
     }
 }
 
-/// The shape of a matrix; a single dimension is a column.
+/// The shape as a matrix. A single dimension becomes a column.
 pub(super) fn as_matrix(shape: &[usize]) -> Result<[usize; 2], String> {
     match *shape {
         [rows] => Ok([rows, 1]),
@@ -109,11 +109,11 @@ pub(super) fn as_matrix(shape: &[usize]) -> Result<[usize; 2], String> {
     }
 }
 
-/// Reads the numbers of an array, whatever they are stored as. `available` are the bytes that
-/// the input has at most; `check` sees the shape before memory is taken for it.
+/// Reads the numbers of an array of any numeric type. `available` is the largest number of bytes of
+/// the input. `check` gets the shape before memory is allocated.
 ///
 /// # Errors
-/// What `check` says, and what `wrong` makes of any other reason.
+/// The error of `check`; `wrong` makes the error of any other reason.
 pub(super) fn read_numbers(
     mut input: impl Read,
     available: u64,
@@ -143,7 +143,7 @@ pub(super) fn read_numbers(
     })
 }
 
-/// What the header of an array promises, as far as the file can hold it.
+/// The header of an array. Its size is at most what the file can hold.
 struct Promised {
     header: NpyHeader,
     shape: Vec<usize>,
@@ -165,14 +165,14 @@ impl Promised {
             .collect::<Result<_, _>>()
             .map_err(|_| wrong("it has more entries than can be counted".into()))?;
         let type_name = header.dtype().descr();
-        // '<f8': byte order, kind, width. Dates are stored as integers, but are none.
+        // '<f8': byte order, kind, width. Dates are stored as integers, but are refused.
         let kind = type_name.trim_matches('\'').chars().nth(1);
         let is_number = matches!(kind, Some('f' | 'i' | 'u' | 'b'));
         let bytes_per_entry = match header.dtype().num_bytes() {
             Some(bytes) if is_number && (1..=8).contains(&bytes) => bytes as u64,
             _ => return Err(wrong(unreadable(&type_name))),
         };
-        // A header can promise anything; memory is taken only for what is there.
+        // A header can promise any size. Memory is allocated only for data that are there.
         let product = |all: usize, length: &usize| all.checked_mul(*length);
         let entries = shape
             .iter()
@@ -197,8 +197,8 @@ impl Promised {
         })
     }
 
-    /// So many entries from here on, of which some are kept, as 64-bit floats; `None` for a type
-    /// that is not a number.
+    /// The next `entries` as 64-bit floats; only those with `kept` are stored. `None` if the type
+    /// is not a number.
     fn numbers(
         self,
         input: impl Read,
@@ -214,16 +214,16 @@ pub(super) fn read_word(mut input: impl Read) -> io::Result<String> {
     read_header(&mut input)?;
     let mut bytes = Vec::new();
     input.take(LONGEST_WORD).read_to_end(&mut bytes)?;
-    // In ASCII, the two differ by zeros.
+    // For ASCII the two encodings differ only by zero bytes.
     bytes.retain(|byte| *byte != 0);
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// Reads the header, after a look at it: its parser calls itself for each bracket, and takes
-/// room and multiplies lengths as it is told.
+/// Checks the header before it is parsed. Its parser is recursive, and trusts the lengths in it.
 fn read_header(input: &mut impl Read) -> io::Result<NpyHeader> {
     let mut bytes = Vec::new();
-    // A mark of six bytes, a version of two, and the length of the rest in two or four.
+    // The header begins with a mark of six bytes, a version of two, and the length of the rest in
+    // two or four.
     input.by_ref().take(10).read_to_end(&mut bytes)?;
     let length = match bytes[..] {
         [_, _, _, _, _, _, 1, _, low, high] => usize::from(u16::from_le_bytes([low, high])),
@@ -272,17 +272,17 @@ fn unreadable(type_name: &str) -> String {
     format!("its type is {type_name}; floats, integers and booleans can be read")
 }
 
-/// The entries as 64-bit floats, whatever they are stored as; `None` for a type
-/// that is not a number.
+/// The entries as 64-bit floats. `None` if the type is not a number.
 fn numbers<R: Read>(
     npy: NpyFile<R>,
     entries: usize,
     kept: impl Fn(usize) -> bool,
 ) -> Option<io::Result<Vec<f64>>> {
-    // Room for all at once: growing by doubling would take up to three times it.
+    // Memory for all is allocated at once, because growing by doubling would take up to three times
+    // as much.
     let room = (0..entries).filter(|entry| kept(*entry)).count();
     let mut values = Vec::with_capacity(room);
-    // Each type hands the file on if it is not the one.
+    // The types are tried one after another.
     macro_rules! read_as {
         ($npy:expr; $($kind:ty),+) => {{
             let npy = $npy;
@@ -322,7 +322,7 @@ fn numbers<R: Read>(
     )
 }
 
-/// Writes a matrix as little-endian `f8` in C order: whole, or not at all.
+/// Writes a matrix as little-endian `f8` in C order. The file is complete or absent.
 ///
 /// # Errors
 /// [`Error::Write`].
@@ -410,7 +410,7 @@ mod tests {
             assert!(matches!(read(&file), Err(Error::Npy { .. })), "{other}");
         }
         assert!(matches!(read(b"not numpy"), Err(Error::Npy { .. })));
-        // Headers that are longer than any, deeper, and of strange letters.
+        // Headers that are too long, too deep, or not ASCII.
         let mut long = b"\x93NUMPY\x02\x00".to_vec();
         long.extend(u32::MAX.to_le_bytes());
         let deep = bytes("<f8", "False", &"(".repeat(60_000), &[]);

@@ -1,8 +1,8 @@
 //! NumPy's .npz: a zip archive of .npy files, each an array with a name.
 //!
-//! A dense matrix is one of the arrays. A sparse one, as SciPy saves it, is all of them
-//! together: `format` (csr, csc, coo), `shape`, `data`, and the places of the entries:
-//! `indices` and `indptr`, or `row` and `col`.
+//! A dense matrix is one of the arrays. A sparse matrix of SciPy consists of all arrays: `format`
+//! (csr, csc, coo), `shape`, `data`, and the indices of the entries: `indices` and `indptr`, or
+//! `row` and `col`.
 
 use std::fs::File;
 use std::io::{BufReader, Read, Seek};
@@ -16,9 +16,9 @@ use super::npy::{Numbers, as_matrix, read_numbers, read_word};
 use crate::error::{Error, Result};
 use crate::sparse::{Matrix, SparseMatrix};
 
-/// Bytes that are unpacked at a time.
+/// Bytes that are decompressed at a time.
 const CHUNK: usize = 1 << 16;
-/// What a byte can unpack to, at most.
+/// Largest number of bytes that a compressed byte can become.
 const DENSEST: u64 = 1032;
 
 /// Reads the sparse matrix of a file, the array of that name, or the only one.
@@ -36,7 +36,7 @@ pub(super) fn read_npz(path: &Path, variable: Option<&str>) -> Result<Matrix> {
 struct Archive<'a, R> {
     zip: ZipArchive<R>,
     path: &'a Path,
-    /// Its own length.
+    /// Length of the archive in bytes.
     bytes: u64,
     room: Room,
 }
@@ -45,7 +45,7 @@ impl<'a, R: Read + Seek> Archive<'a, R> {
     fn open(input: R, bytes: u64, path: &'a Path, room: Room) -> Result<Self> {
         let zip = ZipArchive::new(input).map_err(|error| Error::Npz {
             path: path.into(),
-            reason: format!("it is no zip archive, or torn ({error})"),
+            reason: format!("it is not a zip archive, or it is damaged ({error})"),
         })?;
         Ok(Self {
             zip,
@@ -98,7 +98,7 @@ impl<'a, R: Read + Seek> Archive<'a, R> {
         Ok(matrix.into())
     }
 
-    /// Reads an array, after a look at its shape.
+    /// Reads an array, after a check of its shape.
     fn numbers(
         &mut self,
         name: &str,
@@ -113,7 +113,7 @@ impl<'a, R: Read + Seek> Archive<'a, R> {
             .zip
             .by_name(&format!("{name}.npy"))
             .map_err(|error| wrong(error.to_string()))?;
-        // Neither of the lengths in the archive is to be trusted, but its own.
+        // The lengths in the archive may be wrong; only the length of the file is certain.
         let packed = entry.compressed_size().min(self.bytes);
         let available = entry.size().min(packed.saturating_mul(DENSEST));
         let mut input = BufReader::with_capacity(CHUNK, entry);
@@ -121,10 +121,10 @@ impl<'a, R: Read + Seek> Archive<'a, R> {
         let numbers = read_numbers(&mut input, available, &wrong, |shape| {
             check(shape, &wrong, room)
         })?;
-        // Only at its end an entry proves to be whole.
+        // The checksum of an entry is checked at its end.
         match input.read(&mut [0]) {
             Ok(0) => Ok(numbers),
-            Ok(_) => Err(wrong("it goes on behind the last entry".into())),
+            Ok(_) => Err(wrong("it is longer than its header says".into())),
             Err(error) => Err(wrong(error.to_string())),
         }
     }
@@ -143,7 +143,7 @@ impl<'a, R: Read + Seek> Archive<'a, R> {
         })
     }
 
-    /// Reads an array of places or of starts.
+    /// Reads an array of indices or of starts.
     fn indices(&mut self, name: &str) -> Result<Vec<f64>> {
         let numbers = self.list(name)?;
         if !numbers.are_whole {
@@ -202,7 +202,7 @@ impl<'a, R: Read + Seek> Archive<'a, R> {
         parts.matrix(&|reason: String| self.wrong(reason))
     }
 
-    /// The matrix of which each entry has its row and its column.
+    /// A sparse matrix in COO format.
     fn pairs(&mut self, shape: [usize; 2]) -> Result<SparseMatrix> {
         let (of_rows, of_columns) = (self.indices("row")?, self.indices("col")?);
         let values = self.list("data")?.values;
@@ -407,12 +407,13 @@ mod tests {
 
     #[test]
     fn archives_do_not_take_what_they_promise() {
-        // A header that promises more than the entry has, and an entry that goes on.
+        // A header that promises more than the entry has, and an entry that is longer than its
+        // header says.
         let short = archive(&[("x", npy("<f8", "(1000000000,)", &[0; 16]))]);
         assert!(said(read(&short, None)).contains("promises"));
         let long = archive(&[("x", npy("<f8", "(1,)", &[0; 24]))]);
         assert!(said(read(&long, None)).contains("goes on"));
-        // So many zeros unpack from almost nothing; there is room for less.
+        // Many zeros are compressed to a few bytes. They exceed the limit.
         let zeros = npy("<f8", "(100000,)", &vec![0; 800_000]);
         let bomb = sparse("csr", &[("data", zeros)]);
         let room = Room::limited(Path::new("a.npz"), 700_000);
@@ -423,12 +424,12 @@ mod tests {
         );
         let lines = ("shape", whole(&[i32::MAX, i32::MAX]));
         let found = read(&sparse("csr", &[lines]), None);
-        // (A machine with a terabyte of memory looks at the starts.)
+        // (A machine with a terabyte of memory refuses the starts instead.)
         assert!(matches!(
             found,
             Err(Error::TooManyLines { .. } | Error::Npz { .. })
         ));
-        // A checksum that does not hold.
+        // A wrong checksum.
         let mut damaged = archive(&[("x", real(&[1.0, 2.0]))]);
         let place = damaged
             .windows(6)

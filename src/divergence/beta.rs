@@ -16,8 +16,8 @@ use crate::split::{MajoriserPowers, Split};
 /// | 1 | Kullback-Leibler | x log(x/y) − x + y |
 /// | 0 | Itakura-Saito | x/y − log(x/y) − 1 |
 ///
-/// Its derivative splits into `∇⁺ = y^(β−1)` and `∇⁻ = x y^(β−2)`. For β ≤ 0 the
-/// divergence is infinite at x = 0, so such data is refused.
+/// Its derivative splits into `∇⁺ = y^(β−1)` and `∇⁻ = x y^(β−2)`. For β ≤ 0 the divergence is
+/// infinite at x = 0, so such data are refused.
 ///
 /// Within about 1e-6 of β = 1 and β = 0 (but not at them) the general formula
 /// subtracts nearly equal numbers and loses digits of the *value*; the updates
@@ -57,7 +57,7 @@ impl Divergence for Beta {
                 let zero = x.clone().lower_elem(floor);
                 let x_part = power(&positive_x, beta).mask_fill(zero, 0.0);
                 let y_part = power(&y, beta - 1.0);
-                // Times the inverse: see `numerics` on dividing by a number.
+                // It multiplies by the inverse: see `numerics` on dividing by a number.
                 let scale = (beta * (beta - 1.0)).recip();
                 (x_part + y_part * (y * (beta - 1.0) - x * beta)) * scale
             }
@@ -128,14 +128,14 @@ impl Divergence for Beta {
         })
     }
 
-    /// In seconds at equal work about 3 under KL, whose ∇⁺ does not depend on y, and about 4
-    /// elsewhere (docs/performance.md).
+    /// Measured in seconds it is about 3 under KL, whose ∇⁺ does not depend on y, and about 4
+    /// otherwise (docs/performance.md).
     fn derivative_cost(&self) -> f64 {
         if self.0 == 1.0 { 3.0 } else { 4.0 }
     }
 
-    /// For β < 1 a higher floor, so that the `y^(β−3)` of the slope stays finite
-    /// (and `0 · y^(β−3)` stays 0).
+    /// For β < 1 the floor is higher, so that the `y^(β−3)` of the slope stays finite (and `0 ·
+    /// y^(β−3)` stays 0).
     fn floor(&self, precision: Precision) -> f64 {
         let power_that_fits = 2.0 / (3.0 - self.0).max(2.0);
         precision.floor().powf(power_that_fits)

@@ -10,7 +10,7 @@ pub enum Fused {
     Beta {
         /// β.
         beta: f64,
-        /// The number that both arguments are raised by.
+        /// The number that is added to both arguments.
         shift: f64,
     },
     /// Functions of a plug-in.
@@ -18,7 +18,7 @@ pub enum Fused {
 }
 
 impl Fused {
-    /// β, where nothing is shifted.
+    /// β, if the shift is 0.
     pub fn plain_beta(&self) -> Option<f64> {
         match self {
             Self::Beta { beta, shift } if *shift == 0.0 => Some(*beta),
@@ -26,27 +26,27 @@ impl Fused {
         }
     }
 
-    /// Whether ∇⁺ is 1 for every x and y.
+    /// Returns true if ∇⁺ is 1 for every x and y.
     pub(crate) fn positive_is_one(&self) -> bool {
         matches!(self, Self::Beta { beta, .. } if *beta == 1.0)
     }
 }
 
-/// Two numbers for an entry: of ∇⁺ and of ∇⁻.
+/// Two numbers for an entry, one for each part.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct EntryParts {
-    /// Of ∇⁺.
+    /// Number of ∇⁺.
     pub positive: f64,
-    /// Of ∇⁻.
+    /// Number of ∇⁻.
     pub negative: f64,
 }
 
-/// A divergence of plain numbers: the same formulas as those of a
-/// [`Divergence`](super::Divergence), which are tensor operations.
+/// A divergence in plain numbers, with the same formulas as the tensor operations of a
+/// [`Divergence`](super::Divergence).
 ///
-/// With it a divergence of your own runs on fused loops. [`check`](crate::check()) compares
-/// the two forms, and so does every `auto` run in its first bunch. `x ≥ 0` and
-/// `y ≥` [`floor`](super::Divergence::floor) may be assumed.
+/// With it your own divergence runs in fused loops. [`check`](crate::check()) compares the two
+/// forms, and so does every `auto` run in its first bunch. `x ≥ 0` and `y ≥`
+/// [`floor`](super::Divergence::floor) may be assumed.
 pub trait PerEntry: Debug + Send + Sync {
     /// `d(x, y)`.
     fn value(&self, x: f64, y: f64) -> f64;
@@ -57,7 +57,7 @@ pub trait PerEntry: Debug + Send + Sync {
     /// Their derivatives with respect to y.
     fn slope(&self, x: f64, y: f64) -> EntryParts;
 
-    /// [`value`](PerEntry::value) of several entries: one call where there would be many.
+    /// [`value`](PerEntry::value) of several entries in one call.
     ///
     /// # Shapes
     /// All slices have the same length.

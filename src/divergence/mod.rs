@@ -1,4 +1,4 @@
-//! How far a reconstruction is from the data: one trait, one family built in.
+//! Divergences between the data and the reconstruction: one trait, and the built-in β-divergences.
 //!
 //! | name | type | data |
 //! |---|---|---|
@@ -11,10 +11,10 @@
 //! `smoothed-kl:<c>`, [`SmoothedKl`]`(c)`, KL between x + c and y + c for counts.
 //!
 //! # A divergence of your own
-//! Implement [`Divergence`]: a value and a split derivative are enough for
-//! reverse mode. With [`Divergence::slope`] it joins forward, adjoint and
-//! implicit mode, and with [`Divergence::fused`] it runs on fused loops
-//! (`examples/custom_divergence.rs` has all of it). Then let the checker try it:
+//! Implement [`Divergence`]: a value and a split derivative are enough for reverse mode. With
+//! [`Divergence::slope`] it also works in forward, adjoint and implicit mode, and with
+//! [`Divergence::fused`] it runs in fused loops (see `examples/custom_divergence.rs`). Then check
+//! it:
 //!
 //! ```
 //! use altbi::{Divergence, Precision, Problem, Split, L1};
@@ -64,8 +64,7 @@ use crate::split::{MajoriserPowers, Split};
 /// The derivative of a [`Split`] with respect to y, entry by entry.
 ///
 /// # Shapes
-/// n×m each. `None` says that the part does not depend on y at all, and saves
-/// the matrix product it would go into.
+/// n×m each. `None` means that the part does not depend on y, which saves a matrix product.
 #[derive(Debug, Clone)]
 pub struct Slope {
     /// `∂∇⁺/∂y`.
@@ -74,7 +73,7 @@ pub struct Slope {
     pub negative: Option<Tensor<2>>,
 }
 
-/// An entrywise measure of how far `y = (WH)_ij` is from `x`.
+/// An entrywise distance of `y = (WH)_ij` from `x`.
 ///
 /// Implementations use differentiable tensor operations only, so that Burn's
 /// tape can follow them. They may assume `y ≥` [`floor`](Divergence::floor)
@@ -86,22 +85,21 @@ pub trait Divergence: Debug + Send + Sync {
     /// The name that summaries and errors use.
     fn name(&self) -> String;
 
-    /// `d(x, y)`, entry by entry; zero where `y = x`.
+    /// `d(x, y)`, entry by entry; zero if `y = x`.
     fn value(&self, x: &Tensor<2>, y: &Tensor<2>) -> Tensor<2>;
 
     /// `∂d/∂y` as a difference of nonnegative parts.
     fn split(&self, x: &Tensor<2>, y: &Tensor<2>) -> Split;
 
-    /// The hand-written derivative of [`split`](Divergence::split) with respect
-    /// to y. Without it the divergence works in reverse mode only, and the other
-    /// modes refuse by name.
+    /// The hand-written derivative of [`split`](Divergence::split) with respect to y. Without it
+    /// the divergence works in reverse mode only, and the other modes refuse.
     fn slope(&self, x: &Tensor<2>, y: &Tensor<2>) -> Option<Slope> {
         let _ = (x, y);
         None
     }
 
-    /// Whether an observed entry lies in the divergence's domain. Negative and
-    /// non-finite entries never get here.
+    /// Returns true if an observed entry lies in the divergence's domain. Negative and non-finite
+    /// entries are refused before.
     fn accepts(&self, x: f64) -> bool {
         let _ = x;
         true
@@ -112,20 +110,20 @@ pub trait Divergence: Debug + Send + Sync {
         "nonnegative entries".into()
     }
 
-    /// How its majoriser grows, from which the monotone exponent follows;
-    /// `None` where no monotone multiplicative update is known.
+    /// The powers of its majoriser, which determine the monotone exponent. `None` if no monotone
+    /// multiplicative update is known.
     fn majoriser_powers(&self) -> Option<MajoriserPowers> {
         None
     }
 
-    /// The same in plain numbers, for the [fused engine](mod@crate::engine).
-    /// `None`: runs with it are computed on tensors.
+    /// The same in plain numbers, for the [fused engine](mod@crate::engine). With `None`, runs are
+    /// computed on tensors.
     fn fused(&self) -> Option<Fused> {
         None
     }
 
-    /// The cost of an update through which a hypergradient goes, in plain updates: itself and
-    /// its transposed derivative in both factors. Comparisons at equal budget book by it.
+    /// The cost of an update that a hypergradient goes through, in plain updates: the update itself
+    /// and its transposed derivative in both factors. Comparisons at equal budget count it.
     fn derivative_cost(&self) -> f64 {
         4.0
     }
@@ -236,7 +234,7 @@ impl FromStr for Outer {
     type Err = Error;
 
     /// # Errors
-    /// As those of [`Beta`]; [`Error::Setting`] for a c that is not a positive number.
+    /// Those of [`Beta`]; [`Error::Setting`] for a c that is not a positive number.
     fn from_str(name: &str) -> Result<Self> {
         if name == "smoothed-kl" {
             return Ok(Self::SmoothedKl(SmoothedKl::HALF));

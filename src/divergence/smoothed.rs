@@ -1,4 +1,4 @@
-//! KL between numbers raised by a constant.
+//! KL after adding a constant to both arguments.
 
 use burn::tensor::Tensor;
 
@@ -10,9 +10,9 @@ use crate::split::{MajoriserPowers, Split};
 ///
 /// $$ d(x, y) = (x + c) \log \frac{x + c}{y + c} - x + y $$
 ///
-/// KL itself grows without bound where x > 0 and y → 0, so that a few entries with a tiny y
-/// rule its sum. Here each of them counts as much as its error in counts deserves. It is made
-/// for outer errors on counts, c = ½ of a count.
+/// KL itself grows without bound if x > 0 and y → 0, so a few entries with a tiny y dominate its
+/// sum. The constant bounds their effect. It is made for outer errors on counts, with c = ½ (half a
+/// count).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SmoothedKl(pub f64);
 
@@ -42,7 +42,7 @@ impl Divergence for SmoothedKl {
         Beta::KL.slope(&self.raised(x), &self.raised(y))
     }
 
-    /// As for KL: ∇⁻ = (x + c) / (y + c) decays more slowly than x / y.
+    /// The same as for KL, because ∇⁻ = (x + c) / (y + c) decays more slowly than x / y.
     fn majoriser_powers(&self) -> Option<MajoriserPowers> {
         Beta::KL.majoriser_powers()
     }

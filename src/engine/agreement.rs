@@ -1,4 +1,4 @@
-//! Whether a fused engine agrees with Burn's tape, on the very data of a run.
+//! Comparison of a fused engine with Burn's tape, on the data of a run.
 
 use std::collections::HashSet;
 
@@ -24,27 +24,26 @@ pub fn tolerance(precision: Precision) -> f64 {
     }
 }
 
-/// Updates of a bunch that are compared: all of the usual ones. The tape of a longer one
-/// would take longer than the run.
+/// Largest number of compared updates of a bunch. The tape of a longer bunch could take longer than
+/// the run.
 const COMPARED_UPDATES: usize = 64;
 
-/// Entries of X that are compared: a tape over more would take longer than the iterations
-/// that follow.
+/// Largest number of compared entries of X. A tape over more could take longer than the run.
 const COMPARED_ENTRIES: usize = 1 << 16;
 
-/// Rows or columns of a sample at the least.
+/// Smallest number of rows or columns of a sample.
 const FEWEST: usize = 8;
 
-/// How far two engines are apart, and where that was seen.
+/// The difference of two engines, and the data on which it was measured.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Agreement {
     /// The largest difference of W, H and the hypergradient, relative to the largest entry.
     pub difference: f64,
-    /// Rows of X that were compared.
+    /// Number of compared rows of X.
     pub rows: usize,
-    /// Columns of X that were compared.
+    /// Number of compared columns of X.
     pub columns: usize,
-    /// Whether these are all.
+    /// True if all rows and columns were compared.
     pub all: bool,
 }
 
@@ -70,14 +69,14 @@ impl Agreement {
     }
 }
 
-/// Evenly spaced numbers below `of`, at most so many.
+/// At most `most` evenly spaced numbers below `of`.
 fn spaced(of: usize, most: usize) -> Vec<usize> {
     let count = of.min(most.max(1));
     (0..count).map(|index| index * of / count).collect()
 }
 
-/// The rows and columns that are compared: all of a small X, otherwise evenly spaced ones.
-/// A penalty that is tied to its rows keeps all of them.
+/// The compared rows and columns: all of a small X, otherwise evenly spaced ones. A penalty that
+/// needs all rows keeps all of them.
 fn sample(problem: &Problem, setup: &Setup) -> (Vec<usize>, Vec<usize>) {
     let [n, m] = problem.shape();
     let side = (COMPARED_ENTRIES as f64).sqrt() as usize;
@@ -98,8 +97,8 @@ fn sample(problem: &Problem, setup: &Setup) -> (Vec<usize>, Vec<usize>) {
     (rows, columns)
 }
 
-/// The same of a sparse X, where most evenly spaced rows and columns would meet nowhere: rows
-/// that have entries, and the columns that have most of them.
+/// The same for a sparse X, where evenly spaced rows and columns would hardly share an entry: rows
+/// with entries, and the columns with most of them.
 fn sparse_sample(x: &SparseMatrix, setup: &Setup, side: usize) -> (Vec<usize>, Vec<usize>) {
     let [n, m] = x.shape();
     let free = |rule: &Rule| rule.terms.iter().all(|term| term.penalty.takes_any_rows());
@@ -132,7 +131,7 @@ fn sparse_sample(x: &SparseMatrix, setup: &Setup, side: usize) -> (Vec<usize>, V
     }
     let mut rows = rows;
     if rows_are_free {
-        // (A row that meets none of the columns may have nothing to be fitted to.)
+        // (A row without an entry in these columns may have nothing to fit.)
         let wanted: HashSet<usize> = columns.iter().copied().collect();
         rows.retain(|row| {
             x.row(*row)
@@ -144,11 +143,10 @@ fn sparse_sample(x: &SparseMatrix, setup: &Setup, side: usize) -> (Vec<usize>, V
     (rows, columns)
 }
 
-/// Computes the first iteration by a fused engine and by Burn's tape in 64 bits, the
-/// hypergradient by reverse mode, and compares both factors and, where λ is tuned, the
-/// hypergradient: on all of X, or on some of its rows and columns where X has more than
-/// [`COMPARED_ENTRIES`]; of a bunch longer than [`COMPARED_UPDATES`] only so many updates.
-/// `None` where the sample has nothing to compare on.
+/// Computes the first iteration by a fused engine and by Burn's tape in 64 bits, the hypergradient
+/// by reverse mode, and compares both factors and, if λ is tuned, the hypergradient. It uses all of
+/// X, or some rows and columns of an X with more than [`COMPARED_ENTRIES`]. Of a longer bunch it
+/// makes [`COMPARED_UPDATES`] updates. Returns `None` if the sample has no data to compare on.
 ///
 /// # Errors
 /// [`Error::EnginesDisagree`] above the [`tolerance`].
@@ -161,14 +159,14 @@ pub(crate) fn agreement(
     let (rows, columns) = sample(problem, setup);
     let part = match problem.selected(&rows, &columns) {
         Ok(part) => part,
-        // A row or column of the sample may have nothing to be fitted to.
+        // A row or column of the sample may have nothing to fit.
         Err(
             Error::UnobservedRow { .. } | Error::UnobservedColumn { .. } | Error::AllZero { .. },
         ) => return Ok(None),
         Err(error) => return Err(error),
     };
     let exact = part.in_precision(Precision::F64);
-    // A fixed point cannot be compared by a bunch; its updates can.
+    // A bunch cannot compare a fixed point, but it can compare the updates.
     let shorter = Setup {
         length: setup.length.min(COMPARED_UPDATES),
         tuned: setup.tuned && setup.mode != Mode::Implicit,
@@ -195,7 +193,7 @@ pub(crate) fn agreement(
     reference.update_other(&exact, &mut expected);
     largest.compare("W", &start.w, &expected.w, 0.0)?;
     largest.compare("H", &start.h, &expected.h, 0.0)?;
-    // From the same factors on, or the differences would add up.
+    // Both start from the same factors, so that differences do not add up.
     let mut found = start.clone();
     expected.clone_from(&start);
     let slot = || shorter.tuned.then(|| Array2::zeros(lambda.raw_dim()));
@@ -205,8 +203,8 @@ pub(crate) fn agreement(
     largest.compare("W", &found.w, &expected.w, 0.0)?;
     largest.compare("H", &found.h, &expected.h, 0.0)?;
     if let (Some(slope), Some(expected)) = (slope, expected_slope) {
-        // Where the terms of dE/dλ cancel, as at a perfect fit, rounding is all
-        // that is left of it, and no two programs agree.
+        // If the terms of dE/dλ cancel, as at a perfect fit, only rounding is left, and no two
+        // programs agree.
         let least = CANCELLATION * reference.sensitivity(&exact, &start, &lambda);
         largest.compare("the hypergradient", &slope, &expected, least)?;
     }
@@ -247,7 +245,7 @@ impl Largest {
         } else {
             difference / scale
         };
-        // What is not finite in both is for the solver to refuse.
+        // If both are not finite, the solver refuses later.
         let finite = |values: &Array2<f64>| values.iter().all(|value| value.is_finite());
         if !(finite(found) || finite(expected)) {
             return Ok(());

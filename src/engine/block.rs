@@ -14,7 +14,7 @@ use super::plan::Plan;
 use super::scratch::{Aligned, BlockScratch, CHUNK, GROUP, MOST_LANES, Scratch, panel_length};
 use super::step::Update;
 
-/// What all blocks of an update share.
+/// The data that all blocks of an update share.
 #[derive(Clone, Copy)]
 pub(super) struct Shared<'a, T> {
     pub(super) plan: &'a Plan,
@@ -25,7 +25,7 @@ pub(super) struct Shared<'a, T> {
     pub(super) other: &'a [T],
     /// Its sums over the columns, r numbers.
     pub(super) other_sums: &'a [T],
-    /// Its products with itself, r×r, where β = 2 and all weights are 1.
+    /// Its Gram matrix, r×r, if β = 2 and all weights are 1.
     pub(super) gram: &'a [T],
     pub(super) columns: usize,
     pub(super) rank: usize,
@@ -36,7 +36,7 @@ pub(super) struct Shared<'a, T> {
     pub(super) wanted: Wanted,
 }
 
-/// What is wanted beside the updated factor.
+/// The requested results beside the updated factor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Wanted {
     /// Nothing.
@@ -47,7 +47,7 @@ pub(crate) enum Wanted {
     Gradient,
 }
 
-/// The rows of a task, in and out.
+/// The rows of a task, as input and output.
 pub(super) struct Rows<'a> {
     /// Index of the first of them.
     pub(super) first: usize,
@@ -55,11 +55,11 @@ pub(super) struct Rows<'a> {
     pub(super) factor: &'a mut [f64],
     /// λ, if there is one.
     pub(super) lambda: &'a [f64],
-    /// What comes of each row beside the factor.
+    /// The results of each row beside the factor.
     pub(super) outcome: &'a mut [RowOutcome],
 }
 
-/// What comes of a row beside its factor.
+/// The results of a row beside its factor.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct RowOutcome {
     /// dE/dλ_i.
@@ -70,7 +70,7 @@ pub(crate) struct RowOutcome {
     pub(crate) divergence: f64,
 }
 
-/// Some rows, block after block.
+/// A task over some rows, block by block.
 pub(super) struct BlockTask<'a, T, D> {
     pub(super) shared: Shared<'a, T>,
     pub(super) rows: Rows<'a>,
@@ -89,7 +89,7 @@ impl<T: Real, D: Entry> WithSimd for BlockTask<'_, T, D> {
             lambda,
             outcome,
         } = self.rows;
-        // Blocks are packed together, or not at all.
+        // Blocks are packed in groups, or not at all.
         let blocks = match self.shared.x {
             Storage::Packed(_) => 1,
             Storage::Transposed(_) => GROUP,
@@ -116,7 +116,7 @@ struct Group<'a, T, S, D> {
     simd: S,
     shared: &'a Shared<'a, T>,
     divergence: D,
-    /// The first row, and how many.
+    /// The first row, and the number of rows.
     first: usize,
     count: usize,
     lambda: &'a [f64],
@@ -132,7 +132,7 @@ impl<T: Real, S: Simd, D: Entry> Group<'_, T, S, D> {
             self.project(scratch);
         }
         for step in 0..shared.length {
-            // w⁽⁰⁾ does not depend on λ: in the first pass its derivative is zero.
+            // w⁽⁰⁾ does not depend on λ, so its derivative is zero in the first pass.
             let tangent = shared.wanted == Wanted::Gradient && step > 0;
             if by_gram {
                 self.multiply_by_gram(scratch);
@@ -264,7 +264,7 @@ impl<T: Real, S: Simd, D: Entry> Group<'_, T, S, D> {
         }
     }
 
-    /// Where β = 2 and all weights are 1, X Hᵀ is the same for the whole bunch.
+    /// X Hᵀ, which is the same for the whole bunch if β = 2 and all weights are 1.
     fn project(&self, scratch: &mut Scratch<T>) {
         let length = self.components();
         for block in &mut scratch.blocks {
@@ -283,7 +283,7 @@ impl<T: Real, S: Simd, D: Entry> Group<'_, T, S, D> {
         });
     }
 
-    /// … and Y Hᵀ is W (H Hᵀ), r² products for a row instead of 2 m r.
+    /// Y Hᵀ as W (H Hᵀ), with r² products per row instead of 2 m r.
     fn multiply_by_gram(&self, scratch: &mut Scratch<T>) {
         let length = self.components();
         for block in &mut scratch.blocks[self.blocks()] {
@@ -437,7 +437,7 @@ struct Part {
     columns: Range<usize>,
 }
 
-/// Which entries an error counts.
+/// The entries that an error counts.
 #[derive(Clone, Copy)]
 enum Weights {
     None,

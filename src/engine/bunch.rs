@@ -1,4 +1,4 @@
-//! The fused engine for those who drive it themselves.
+//! The fused engine for callers with their own loop.
 
 use ndarray::Array2;
 
@@ -43,12 +43,11 @@ pub struct FusedBunch<'a> {
 }
 
 impl<'a> FusedBunch<'a> {
-    /// For T updates of W by a rule per update of H by the same rule without its
-    /// penalties.
+    /// A bunch of T updates of W by a rule, per update of H by the same rule without penalties.
     ///
     /// # Errors
-    /// [`Error::EngineUnsupported`] for parts that cannot be fused, a second tuned term among them; what
-    /// [`Bunch::with_rules`](crate::Bunch::with_rules) refuses.
+    /// [`Error::EngineUnsupported`] for parts that cannot be fused, for example a second tuned
+    /// term; those of [`Bunch::with_rules`](crate::Bunch::with_rules).
     pub fn new(
         problem: &'a Problem,
         rule: &Rule,

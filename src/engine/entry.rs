@@ -1,5 +1,5 @@
-//! The β-divergences entry by entry: what [`Beta`](crate::Beta) computes on whole
-//! matrices, here on a vector of rows at a time.
+//! The β-divergences entry by entry: the same as [`Beta`](crate::Beta), but on a vector of rows at
+//! a time.
 
 use pulp::Simd;
 
@@ -13,15 +13,15 @@ pub(crate) struct Parts<T: Real, S: Simd> {
     pub(crate) negative_dot: Lanes<T, S>,
 }
 
-/// A divergence that the fused engine knows.
+/// A divergence of the fused engine.
 pub(crate) trait Entry: Copy + Send + Sync {
-    /// Whether ∇⁺ depends on y; where it does not, it is 1.
+    /// True if ∇⁺ depends on y. Otherwise it is 1.
     const POSITIVE_VARIES: bool;
-    /// Whether ∇⁻ depends on y.
+    /// True if ∇⁻ depends on y.
     const NEGATIVE_VARIES: bool;
 
-    /// The parts at (x, y), with their derivatives in the direction ẏ. The inverse
-    /// of y is given: whoever has several entries may compute it once.
+    /// The parts at (x, y), with their derivatives in the direction ẏ. The inverse of y is given,
+    /// because a caller with several entries computes it once.
     fn parts<T: Real, S: Simd>(
         self,
         x: Lanes<T, S>,
@@ -39,7 +39,7 @@ pub(crate) trait Entry: Copy + Send + Sync {
     ) -> [Lanes<T, S>; J];
 }
 
-/// x, or a tiny number where x is zero, so that its logarithm exists.
+/// x, or a tiny number if x is zero, so that its logarithm exists.
 #[inline(always)]
 fn positive<T: Real, S: Simd>(x: Lanes<T, S>) -> Lanes<T, S> {
     x.max(x.constant(T::PRECISION.floor()))
@@ -106,7 +106,7 @@ impl Entry for KullbackLeibler {
             positive: x.constant(1.0),
             negative,
             positive_dot: x.constant(0.0),
-            // ẏ/y first: it is 0 where the floor binds, and x/y² may be infinite.
+            // ẏ/y is computed first, because it is 0 at the floor, where x/y² may be infinite.
             negative_dot: -negative * (y_dot * inverse),
         }
     }
@@ -182,7 +182,7 @@ impl Entry for ItakuraSaito {
 #[derive(Clone, Copy)]
 pub(crate) struct General {
     beta: f64,
-    /// 2β, where it is a small whole number: then powers are products and a square root.
+    /// 2β, if it is a small whole number. Powers are then products and a square root.
     twice: Option<i32>,
 }
 

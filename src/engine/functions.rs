@@ -1,12 +1,12 @@
-//! Logarithm, exponential and powers of vectors, which processors lack.
+//! Logarithm, exponential and powers of vectors, for which processors have no instructions.
 
 use pulp::Simd;
 
 use super::lanes::{Lanes, Real};
 use crate::numerics::Precision;
 
-/// `(2 atanh(s) − 2 s) / s³` as a polynomial in s², lowest power first; s² up to
-/// 0.0295. Chebyshev fits, made for altbi in 40 digits; errors 6e-20 and 3e-11.
+/// `(2 atanh(s) − 2 s) / s³` as a polynomial in s², lowest power first; s² up to 0.0295. They are
+/// Chebyshev fits in 40 digits, with errors 6e-20 and 3e-11.
 const ATANH_F64: [f64; 8] = [
     0.666_666_666_666_666_7,
     0.400_000_000_000_008_8,
@@ -24,7 +24,7 @@ const ATANH_F32: [f64; 4] = [
     0.233_316_144_718_435,
 ];
 
-/// ln 2 in two parts; the first has so few digits that k times it is exact.
+/// ln 2 in two parts. The first has few digits, so that k times it is exact.
 const LN_2_HIGH_F64: f64 = 0.693_147_180_369_123_8;
 const LN_2_LOW_F64: f64 = 1.908_214_929_270_587_7e-10;
 const LN_2_HIGH_F32: f64 = 0.693_359_375;
@@ -56,8 +56,8 @@ impl<T: Real, S: Simd> Lanes<T, S> {
 
     /// ln of several positive normal numbers.
     ///
-    /// `ln(2^k f) = k ln 2 + 2 atanh(s)` with `s = (f − 1)/(f + 1)`. There is one
-    /// division for all: `1/a = b/(ab)`.
+    /// `ln(2^k f) = k ln 2 + 2 atanh(s)` with `s = (f − 1)/(f + 1)`. One division serves all
+    /// numbers: `1/a = b/(ab)`.
     #[inline(always)]
     pub(crate) fn ln_each<const J: usize>(numbers: [Self; J]) -> [Self; J] {
         let mut exponents = numbers;
@@ -72,7 +72,7 @@ impl<T: Real, S: Simd> Lanes<T, S> {
             product = product * (fractions[j] + one);
         }
         let mut inverse_of_rest = product.recip();
-        // Exact: the scale is a power of two.
+        // This is exact, because the scale is a power of two.
         let unit = one.constant(T::EXPONENT_SCALE.recip());
         let (high, low) = one.ln_2();
         let (high, low) = (high * unit, low * unit);

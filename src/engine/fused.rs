@@ -14,11 +14,11 @@ use super::scratch::Scratch;
 use crate::factors::Side;
 use crate::problem::{Problem, Weights};
 
-/// Tasks hold a multiple of so many rows: the most that any vector has.
+/// Tasks hold a multiple of this many rows, the largest number of lanes of any vector.
 const ROWS: usize = 16;
-/// Tasks per thread: enough to share out evenly.
+/// Tasks per thread, for an even distribution.
 const TASKS_PER_THREAD: usize = 8;
-/// Multiplications below which waking another thread costs more than it saves.
+/// With fewer multiplications, another thread costs more than it saves.
 const WORTH_SHARING: usize = 1 << 16;
 
 /// The data, packed, and the buffers of a run.
@@ -34,7 +34,7 @@ pub(crate) struct Fused<T> {
     scratch: Vec<Mutex<Scratch<T>>>,
 }
 
-/// Weights of entries, as either side reads them.
+/// Weights of entries, for both sides.
 #[derive(Debug)]
 struct PackedWeights<T> {
     packed: Packed<T>,
@@ -63,15 +63,15 @@ pub(crate) struct Request<'a> {
     pub(crate) plan: &'a Plan,
     pub(crate) problem: &'a Problem,
     pub(crate) side: Side,
-    /// λ, or nothing where no term is tuned.
+    /// λ. Empty if no term is tuned.
     pub(crate) lambda: &'a [f64],
     pub(crate) length: usize,
     pub(crate) wanted: Wanted,
-    /// Whether E is taken over the held-out entries.
+    /// True if E is over the held-out entries.
     pub(crate) held_out: bool,
 }
 
-/// X; a sparse one has a data term instead of these loops.
+/// X, which is dense here: a sparse X uses a data term instead of these loops.
 fn dense(problem: &Problem) -> &ndarray::Array2<f64> {
     problem
         .x()
@@ -80,7 +80,7 @@ fn dense(problem: &Problem) -> &ndarray::Array2<f64> {
 }
 
 impl<T: Real> Fused<T> {
-    /// For problems of a shape; `threads` will share the work.
+    /// An engine for problems of this shape and `threads` threads.
     pub(crate) fn new(problem: &Problem, rank: usize, threads: usize) -> Self {
         let [n, m] = problem.shape();
         let zero = T::from_f64(0.0);
@@ -165,7 +165,7 @@ impl<T: Real> Fused<T> {
             } else {
                 let per_thread = match side {
                     Side::W => TASKS_PER_THREAD,
-                    // Fewer and larger ones, which read longer pieces of X's rows.
+                    // Fewer and larger tasks, which read longer pieces of X's rows.
                     Side::H => TASKS_PER_THREAD / 2,
                 };
                 let tasks = per_thread * self.scratch.len();
@@ -183,7 +183,7 @@ impl<T: Real> Fused<T> {
     }
 }
 
-/// How the rows are dealt out.
+/// The distribution of rows to threads.
 struct Share<'a, T> {
     scratch: &'a [Mutex<Scratch<T>>],
     rows_per_task: usize,
@@ -207,7 +207,7 @@ impl<T: Real> Share<'_, T> {
                 lambda: lambda.get(first..first + outcome.len()).unwrap_or(&[]),
                 outcome,
             };
-            // Each thread has its own; none ever waits.
+            // Each thread has its own scratch, so none waits.
             let thread = rayon::current_thread_index().unwrap_or(0) % self.scratch.len();
             let mut scratch = self.scratch[thread].lock();
             Arch::new().dispatch(BlockTask {

@@ -1,4 +1,4 @@
-//! The fused engine as the solver drives it.
+//! The fused engine for the solver.
 
 use ndarray::{Array2, ArrayViewMut2};
 
@@ -12,7 +12,7 @@ use crate::error::Result;
 use crate::factors::{Factors, Side};
 use crate::problem::Problem;
 
-/// Plans for both factors, and the memory to carry them out.
+/// Plans for both factors, and memory for the computation.
 #[derive(Debug)]
 pub(crate) struct FusedEngine<T> {
     fused: Fused<T>,
@@ -26,7 +26,7 @@ pub(crate) struct FusedEngine<T> {
 }
 
 impl<T: Real> FusedEngine<T> {
-    /// For a problem; `threads` will share the work.
+    /// An engine for a problem and `threads` threads.
     pub(crate) fn new(
         problem: &Problem,
         [of_w, of_h]: [Plan; 2],
@@ -45,7 +45,7 @@ impl<T: Real> FusedEngine<T> {
         }
     }
 
-    /// The bunch, and what is wanted of it.
+    /// The bunch with the requested results.
     pub(super) fn bunch_of(
         &mut self,
         problem: &Problem,
@@ -119,7 +119,7 @@ impl<T: Real> Engine for FusedEngine<T> {
     }
 
     fn errors(&mut self, problem: &Problem, factors: &Factors) -> (Errors, Vec<f64>) {
-        // No update at all, but a look at where W stands. It comes back as it was.
+        // Errors without an update. W does not change.
         let mut w = factors.w.clone();
         let rows = self.update_w(problem, &mut w, &factors.h, &[], 0, Wanted::Errors);
         let divergences = rows.iter().map(|row| row.divergence).collect();

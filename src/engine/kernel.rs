@@ -1,14 +1,12 @@
 //! The inner loops: one pass over the columns of a block of rows.
 //!
-//! A block is as many rows as a vector has lanes. Its x is packed so that the
-//! entries of a column are one vector; the other factor is read one number at a
-//! time and spread over the lanes. So there are no sums across lanes, no
-//! remainders but whole rows at the end of the matrix, and every sum runs over the
-//! columns in their order: the result does not depend on blocks or threads.
+//! A block has as many rows as a vector has lanes. Its x is packed so that the entries of a column
+//! are one vector. The other factor is read one number at a time and spread over the lanes. So
+//! there are no sums across lanes, and no remainders except whole rows at the end of the matrix.
+//! Every sum runs over the columns in order, so the result does not depend on blocks or threads.
 //!
-//! [`TILE`] columns go through three phases together: y = wH, the entries' parts,
-//! the sums over columns. Each phase has enough independent work to keep the
-//! processor busy while its own results are under way.
+//! [`TILE`] columns go through three phases together: y = wH, the entries' parts, the sums over
+//! columns. Each phase has enough independent work to hide the latency of its operations.
 
 use pulp::Simd;
 
@@ -17,16 +15,16 @@ use super::lanes::{Lanes, Real};
 
 /// Columns that go through the phases together.
 pub(super) const TILE: usize = 16;
-/// Columns whose y are summed side by side.
+/// Columns whose y are summed in parallel.
 pub(super) const SIDE: usize = 4;
-/// Components whose sums are kept in registers side by side.
+/// Components whose sums are in registers at the same time.
 const COMPONENTS: usize = 5;
 
-/// What a pass reads: some columns of a block, packed.
+/// The input of a pass: some packed columns of a block.
 pub(super) struct Columns<'a, T: Real, S: Simd> {
     /// One vector per column.
     pub(super) x: &'a [T::Vector<S>],
-    /// One vector per column, or empty where all weights are 1.
+    /// One vector per column, or empty if all weights are 1.
     pub(super) weights: &'a [T::Vector<S>],
     /// The other factor, r numbers per column.
     pub(super) other: &'a [T],
@@ -34,8 +32,7 @@ pub(super) struct Columns<'a, T: Real, S: Simd> {
     pub(super) floor: T,
 }
 
-/// Where the rows stand: w and its derivative with respect to λ, one vector per
-/// component.
+/// The state of the rows: w and its derivative with respect to λ, one vector per component.
 pub(super) struct RowState<'a, V> {
     pub(super) w: &'a [V],
     pub(super) w_dot: &'a [V],
@@ -93,8 +90,8 @@ impl<'a, T: Real, S: Simd> Columns<'a, T, S> {
 /// Vectors in a [`Workbench`].
 pub(super) const BENCH: usize = 6 * TILE;
 
-/// Where a tile goes through its phases: y and ẏ, floored, and the entries' parts.
-/// In memory that is there already: clearing it would cost as much as a tile.
+/// Memory for the phases of a tile: floored y and ẏ, and the entries' parts. It is reused, because
+/// clearing new memory would cost as much as a tile.
 pub(super) struct Workbench<'a, V> {
     pub(super) y: &'a mut [V; TILE],
     pub(super) y_dot: &'a mut [V; TILE],
@@ -154,7 +151,7 @@ fn reconstruct_some<T: Real, S: Simd, const TANGENT: bool, const J: usize>(
     let rank = point.w.len();
     let zero = Lanes::<T, S>::zero(simd);
     let (mut y, mut y_dot) = ([zero; J], [zero; J]);
-    // Cut to their lengths, so that the compiler knows that no index is beyond.
+    // Slices are cut to their lengths, so that the compiler can remove bounds checks.
     let (w, w_dot) = (&point.w[..rank], &point.w_dot[..rank]);
     let mut other: [&[T]; J] = [&[]; J];
     for (j, row) in other.iter_mut().enumerate() {
@@ -202,7 +199,7 @@ pub(super) fn accumulate<T, S, D, const TANGENT: bool, const WEIGHTED: bool>(
         let to = count.min(from + TILE);
         let tile = columns.tile(from, to, rank);
         reconstruct::<T, S, TANGENT>(simd, &tile, point, &mut bench);
-        // Loops of known length are much the faster ones.
+        // Loops of constant length are much faster.
         if to - from == TILE {
             entries::<T, S, D, TANGENT, WEIGHTED>(simd, divergence, &tile, TILE, &mut bench);
             add_to::<T, S, D, TANGENT, WEIGHTED>(simd, sums, &bench.parts, &tile, TILE);
@@ -308,7 +305,7 @@ fn contract<T: Real, S: Simd, const BOTH: bool>(
     let blocks = rank.div_ceil(COMPONENTS);
     let mut from = 0;
     for block in 0..blocks {
-        // As even as can be: 6 is 3 + 3, not 5 + 1.
+        // Parts of about equal length: 6 is 3 + 3, not 5 + 1.
         let to = (block + 1) * rank / blocks;
         let first = &mut first[from..to];
         let second = if BOTH { &mut second[from..to] } else { &mut [] };

@@ -1,8 +1,8 @@
 //! Vectors of rows: one entry of as many rows as the processor computes at once.
 //!
-//! [`Lanes`] wraps a vector of the crate pulp with the ordinary operators, so that
-//! the formulas of the engine read like formulas. Everything here is inlined into
-//! functions that pulp has compiled for the processor at hand.
+//! [`Lanes`] wraps a vector of the crate pulp with the ordinary operators, so that the code of the
+//! engine looks like its formulas. Everything here is inlined into functions that pulp compiles for
+//! each kind of processor.
 
 use std::ops::{Add, Div, Mul, Neg, Sub};
 
@@ -70,10 +70,10 @@ impl<T: Real, S: Simd> Lanes<T, S> {
         self.constant(1.0) / self
     }
 
-    /// 1/v without a division: for a normal v > 0 whose inverse is normal.
+    /// 1/v without a division, for a normal v > 0 whose inverse is normal.
     ///
-    /// A guess g has the error e = 1 − v g, at most 0.051; `g (1 + e)(1 + e²)` has
-    /// e⁴, and from there `g (1 + e + e²)` has e³: below the rounding.
+    /// A guess g has the error e = 1 − v g, at most 0.051. `g (1 + e)(1 + e²)` has the error e⁴. A
+    /// further step `g (1 + e + e²)` cubes it, to below the rounding.
     #[inline(always)]
     pub(crate) fn recip_by_products(self) -> Self {
         let guess = Self::new(self.simd, T::about_inverse(self.simd, self.value));
@@ -92,7 +92,7 @@ impl<T: Real, S: Simd> Lanes<T, S> {
         Self::new(self.simd, error)
     }
 
-    /// `yes` where `self < bound`, else `no`.
+    /// `yes` if `self < bound`, else `no`, lane by lane.
     #[inline(always)]
     pub(crate) fn where_less(self, bound: Self, yes: Self, no: Self) -> Self {
         let value = T::where_less(self.simd, self.value, bound.value, yes.value, no.value);

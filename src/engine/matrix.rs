@@ -1,9 +1,9 @@
-//! X and its weights as blocks of rows see them: column by column, the entries of
-//! a column in one vector.
+//! X and its weights in blocks of rows: column by column, with the entries of a column in one
+//! vector.
 //!
-//! Updates of W pass over the same rows T + 1 times in every iteration, so their
-//! blocks are packed once, for the whole run. Updates of H pass over X once; the
-//! entries of one of its rows lie together already, and are copied when needed.
+//! Updates of W pass over the same rows T + 1 times in every iteration, so their blocks are packed
+//! once for the whole run. Updates of H pass over X once. The entries of a row of X are contiguous
+//! in memory, and are copied when needed.
 
 use std::ops::Range;
 
@@ -14,10 +14,10 @@ use rayon::prelude::*;
 use super::lanes::Real;
 use super::scratch::{Aligned, panel_length};
 
-/// A matrix whose blocks of rows are to be read.
+/// The storage of a matrix that is read in blocks of rows.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Storage<'a, T> {
-    /// Packed beforehand.
+    /// Packed in advance.
     Packed(&'a [T]),
     /// The transpose of a host matrix.
     Transposed(&'a Array2<f64>),
@@ -69,8 +69,8 @@ impl<T: Real> WithSimd for CountLanes<T> {
     }
 }
 
-/// Packs some columns of a group of blocks of the transpose of a matrix, a panel
-/// for each block. Lanes that have no row keep what they have: any number will do.
+/// Packs some columns of a group of blocks of the transpose of a matrix, a panel for each block.
+/// Lanes without a row keep their old numbers, which are not used.
 pub(super) struct PackTransposed<'a, T> {
     pub(super) matrix: &'a Array2<f64>,
     /// The group's rows: columns of the matrix.
@@ -91,7 +91,8 @@ impl<T: Real> WithSimd for PackTransposed<'_, T> {
         let panel = panel_length::<T>();
         for (index, column) in self.columns.enumerate() {
             let row = &values[column * stride..][self.rows.clone()];
-            // Whole blocks apart: a copy of known length is one instruction.
+            // Whole blocks are handled separately, because a copy of constant length is one
+            // instruction.
             let whole = row.chunks_exact(lanes);
             let rest = whole.remainder();
             let mut panels = self.packed.chunks_exact_mut(panel);

@@ -1,24 +1,22 @@
-//! How an iteration is computed: on Burn's tensors, or fused.
+//! Engines, which compute iterations: on Burn's tensors, or fused.
 //!
-//! | engine | how | where |
+//! | engine | method | supports |
 //! |---|---|---|
 //! | autodiff | tensor operations as large as X; hypergradients by any [`Mode`], reverse by default | everything, your own plug-ins included |
-//! | fused | a data term for what touches X, tensor operations for the rest; any [`Mode`] | β-divergences; any penalty, scope, span, mask; training and held-out error |
-//! | fused | for the paper's bunch, hand-written loops: a block of rows goes through all T updates, value and derivative together, while its x stays in the cache | β-divergences; ℓ1, ½ℓ2², group, squared ℓ1, Hoyer and no penalty, also summed |
+//! | fused | a data term for everything that touches X, tensor operations for the rest; any [`Mode`] | β-divergences; any penalty, scope, span, mask; training and held-out error |
+//! | fused | hand-written loops for the paper's bunch: a block of rows goes through all T updates, value and derivative together, while its x stays in the cache | β-divergences; ℓ1, ½ℓ2², group, squared ℓ1, Hoyer and no penalty, also summed |
 //!
-//! Autodiff and fused compute the same numbers, and a run with [`EngineChoice::Auto`] proves it
-//! on its own data: its first iteration is computed by both engines (on some rows and
-//! columns of a large X), the hypergradient by Burn's reverse mode, and a difference above
-//! [`tolerance`] ends the run.
+//! Both compute the same numbers. A run with [`EngineChoice::Auto`] checks this on its own data:
+//! both engines compute its first iteration (on some rows and columns of a large X), with the
+//! hypergradient by Burn's reverse mode. A difference above [`tolerance`] ends the run.
 //!
 //! # Inside the paper's loops
 //!
-//! `lanes` wraps the processor's vectors (crate pulp: AVX-512, AVX2 or NEON, chosen
-//! when the program runs), `functions` adds logarithm and exponential, `entry` has
-//! the divergences and `term` the penalties. `kernel` passes over columns, `step`
-//! turns its sums into an update, `block` strings T of them together, `fused` deals
-//! out blocks to threads. Lanes are rows, so no sum runs across lanes, and the
-//! result is the same in every bit for any number of threads.
+//! `lanes` wraps the processor's vectors (crate pulp: AVX-512, AVX2 or NEON, chosen at run time),
+//! `functions` adds logarithm and exponential, `entry` has the divergences and `term` the
+//! penalties. `kernel` passes over columns, `step` turns its sums into an update, `block` makes T
+//! of them, `fused` distributes blocks to threads. Each lane holds a row, so no sum runs across
+//! lanes, and the result has the same bits for any number of threads.
 //!
 //! [`Mode`]: crate::Mode
 
@@ -67,12 +65,12 @@ use crate::factors::Factors;
 use crate::problem::Problem;
 use crate::words::words;
 
-/// Which engine a run uses.
+/// The choice of the engine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum EngineChoice {
-    /// Fused where every part of the run can be, after a check against autodiff;
-    /// otherwise autodiff.
+    /// Fused if every part of the run can be fused, with a check against autodiff; otherwise
+    /// autodiff.
     #[default]
     Auto,
     /// Tensor operations.
@@ -83,7 +81,7 @@ pub enum EngineChoice {
 
 words!(EngineChoice, "engine" { Auto = "auto", Autodiff = "autodiff", Fused = "fused" });
 
-/// Which engine a run did use.
+/// The engine that a run has used.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum EngineUsed {
@@ -104,7 +102,7 @@ impl EngineUsed {
         }
     }
 
-    /// The largest relative difference from autodiff, where it was taken.
+    /// The largest relative difference from autodiff, if it was measured.
     pub fn difference(self) -> Option<f64> {
         match self {
             Self::Checked(agreement) => Some(agreement.difference),
@@ -133,7 +131,7 @@ impl fmt::Display for EngineUsed {
     }
 }
 
-/// How well a pair of factors does.
+/// The errors of a pair of factors.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Errors {
     /// E, summed over rows.
@@ -144,14 +142,14 @@ pub(crate) struct Errors {
 
 /// The steps of an iteration that touch X.
 pub(crate) trait Engine {
-    /// One update of the factor that the bunch leaves alone: of H, in the paper.
+    /// One update of the factor that the bunch does not update: H in the paper.
     fn update_other(&mut self, problem: &Problem, factors: &mut Factors);
 
-    /// The bunch: T updates of W (or of what the engine's bunch covers), what they lead
-    /// to, and, where a matrix for it is given, the hypergradient, in the shape of λ.
+    /// The bunch: T updates of W (or of the factors of the engine's bunch). Returns the errors at
+    /// its end. If a matrix for it is given, it also computes the hypergradient in the shape of λ.
     ///
     /// # Errors
-    /// What the hypergradient's mode refuses.
+    /// Those of the hypergradient's mode.
     fn bunch(
         &mut self,
         problem: &Problem,
@@ -160,15 +158,15 @@ pub(crate) trait Engine {
         gradient: Option<&mut Array2<f64>>,
     ) -> Result<Errors>;
 
-    /// The data of its bunches, where others can be made on it.
+    /// The data of its bunches, if other bunches can use them.
     fn data(&self) -> Option<&Data> {
         None
     }
 
-    /// Leaves D of the bunches that follow out (NaN), if it costs a pass of its own.
+    /// Leaves out D of the following bunches (NaN), if it needs an extra pass.
     fn leave_divergence_out(&mut self) {}
 
-    /// E and D as they are, and D of each row.
+    /// E and D of the factors, and D of each row.
     fn errors(&mut self, problem: &Problem, factors: &Factors) -> (Errors, Vec<f64>);
 
     /// `Σ_terms λ_i r(w_i)` over all rows.

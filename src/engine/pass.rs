@@ -1,5 +1,5 @@
-//! The passes over a block's columns as functions of their own, compiled once for
-//! each processor, divergence and small rank.
+//! The passes over a block's columns as separate functions, compiled once for each kind of
+//! processor, divergence and small rank.
 
 use pulp::{Simd, WithSimd};
 
@@ -8,7 +8,7 @@ use super::evaluate::evaluate;
 use super::kernel::{Columns, RowState, Sums, accumulate, project};
 use super::lanes::{Lanes, Real};
 
-/// What every pass reads, as plain numbers.
+/// The input of every pass, as plain numbers.
 #[derive(Clone, Copy)]
 pub(super) struct Panel<'a, T> {
     /// Packed x.

@@ -1,4 +1,4 @@
-//! What a fused update does, in plain numbers; and whether a rule can be fused.
+//! The plan of a fused update in plain numbers, and the check that a rule can be fused.
 
 use super::lanes::Real;
 use crate::divergence::{Beta, Divergence};
@@ -22,7 +22,7 @@ pub(super) struct Term {
     pub(super) scale: TermScale,
 }
 
-/// A [`Rule`] all of whose parts the engine knows.
+/// A [`Rule`] with parts that the engine supports.
 #[derive(Debug, Clone)]
 pub(crate) struct Plan {
     pub(super) divergence: Beta,

@@ -1,4 +1,4 @@
-//! The divergences of plug-ins, number by number.
+//! The divergences of plug-ins, applied to one number at a time.
 
 use pulp::Simd;
 use pulp::bytemuck::{cast_slice, cast_slice_mut};
@@ -23,7 +23,7 @@ fn numbers<T: Real, S: Simd>(lanes: Lanes<T, S>) -> [f64; MOST_LANES] {
     numbers
 }
 
-/// The reverse, in a vector like another.
+/// A vector of numbers, of the same kind as another.
 #[inline(always)]
 fn vector<T: Real, S: Simd>(like: Lanes<T, S>, number: impl Fn(usize) -> f64) -> Lanes<T, S> {
     let mut vector = like;
@@ -60,7 +60,7 @@ impl Entry for PlugIn<'_> {
             &mut slopes[..lanes],
         );
         let y_dot = numbers(y_dot);
-        // A slope may be infinite where the floor binds, and ẏ is 0 there.
+        // A slope may be infinite at the floor, where ẏ is 0.
         let along = |slope: f64, y_dot: f64| if y_dot == 0.0 { 0.0 } else { slope * y_dot };
         Parts {
             positive: vector(x, |at| parts[at].positive),

@@ -11,20 +11,20 @@ use crate::numerics::Precision;
 pub(crate) trait Real: Pod + PartialOrd + std::fmt::Debug + Send + Sync {
     /// A vector of a processor.
     type Vector<S: Simd>: Pod + Send + Sync;
-    /// The name of the type elsewhere.
+    /// The precision of the type.
     const PRECISION: Precision;
 
-    /// Numbers in this type, without a copy where they are.
+    /// Numbers in this type, without a copy if they already are.
     fn rounded(values: &[f64]) -> Cow<'_, [Self]>;
-    /// Rounds.
+    /// Rounds a number to this type.
     fn from_f64(value: f64) -> Self;
-    /// Widens.
+    /// Converts to 64 bits.
     fn to_f64(self) -> f64;
-    /// How many rows a vector holds.
+    /// Number of rows that a vector holds.
     fn lanes<S: Simd>() -> usize;
     /// A slice of whole vectors.
     fn vectors<S: Simd>(slice: &[Self]) -> &[Self::Vector<S>];
-    /// A slice of whole vectors, to be written.
+    /// A mutable slice of whole vectors.
     fn vectors_mut<S: Simd>(slice: &mut [Self]) -> &mut [Self::Vector<S>];
 
     fn splat<S: Simd>(simd: S, value: Self) -> Self::Vector<S>;
@@ -35,14 +35,14 @@ pub(crate) trait Real: Pod + PartialOrd + std::fmt::Debug + Send + Sync {
     fn neg<S: Simd>(simd: S, a: Self::Vector<S>) -> Self::Vector<S>;
     fn sqrt<S: Simd>(simd: S, a: Self::Vector<S>) -> Self::Vector<S>;
     fn max<S: Simd>(simd: S, a: Self::Vector<S>, b: Self::Vector<S>) -> Self::Vector<S>;
-    /// `a · b + c`, rounded once where the processor can.
+    /// `a · b + c`, rounded once if the processor can.
     fn mul_add<S: Simd>(
         simd: S,
         a: Self::Vector<S>,
         b: Self::Vector<S>,
         c: Self::Vector<S>,
     ) -> Self::Vector<S>;
-    /// `yes` where `a < b`, else `no`.
+    /// `yes` if `a < b`, else `no`, lane by lane.
     fn where_less<S: Simd>(
         simd: S,
         a: Self::Vector<S>,
@@ -50,7 +50,7 @@ pub(crate) trait Real: Pod + PartialOrd + std::fmt::Debug + Send + Sync {
         yes: Self::Vector<S>,
         no: Self::Vector<S>,
     ) -> Self::Vector<S>;
-    /// `c − a · b`, rounded once where the processor can.
+    /// `c − a · b`, rounded once if the processor can.
     fn negative_mul_add<S: Simd>(
         simd: S,
         a: Self::Vector<S>,
@@ -59,12 +59,12 @@ pub(crate) trait Real: Pod + PartialOrd + std::fmt::Debug + Send + Sync {
     ) -> Self::Vector<S>;
     /// 1/v within a twentieth, for a normal v > 0 whose inverse is normal.
     fn about_inverse<S: Simd>(simd: S, v: Self::Vector<S>) -> Self::Vector<S>;
-    /// What [`split_exponent`](Real::split_exponent) multiplies k with.
+    /// The factor c of [`split_exponent`](Real::split_exponent).
     const EXPONENT_SCALE: f64;
-    /// `(c k, f)` with `v = 2^k f` and f between √½ and √2; v > 0. It costs nothing
-    /// to leave the factor c, [`EXPONENT_SCALE`](Real::EXPONENT_SCALE), in.
+    /// `(c k, f)` with `v = 2^k f` and f between √½ and √2; v > 0. Callers remove the factor c,
+    /// [`EXPONENT_SCALE`](Real::EXPONENT_SCALE), at no cost.
     fn split_exponent<S: Simd>(simd: S, v: Self::Vector<S>) -> (Self::Vector<S>, Self::Vector<S>);
-    /// `2^k` for a whole number k that a normal number has as its exponent.
+    /// `2^k` for a whole number k that is the exponent of a normal number.
     fn two_to_the<S: Simd>(simd: S, k: Self::Vector<S>) -> Self::Vector<S>;
 }
 
@@ -175,14 +175,14 @@ impl Real for f64 {
 
     #[inline(always)]
     fn about_inverse<S: Simd>(simd: S, v: S::f64s) -> S::f64s {
-        // The bits of a float are nearly its logarithm.
+        // The bits of a float approximate its logarithm.
         let magic = simd.splat_u64s(0x7fde_6238_22fc_16e6);
         simd.transmute_f64s_u64s(simd.sub_u64s(magic, simd.transmute_u64s_f64s(v)))
     }
 
     #[inline(always)]
     fn split_exponent<S: Simd>(simd: S, v: S::f64s) -> (S::f64s, S::f64s) {
-        // Shifted by the bits of √½, so that the exponent steps there.
+        // The bits are shifted by those of √½, so that the exponent changes there.
         let root_bits = std::f64::consts::FRAC_1_SQRT_2.to_bits();
         let root = simd.splat_u64s(root_bits);
         let shifted = simd.sub_u64s(simd.transmute_u64s_f64s(v), root);
@@ -192,9 +192,9 @@ impl Real for f64 {
             let bits: u64 = cast(shifted);
             cast(((bits as i64) >> 52) as f64 * Self::EXPONENT_SCALE)
         } else {
-            // pulp shifts halves of words only: the exponent, moved to the low end
-            // of the high half, is read as part of a float 2^52 + (k + 2048) 2^32.
-            // 2048 makes it positive; the sum wraps as it should.
+            // pulp can shift only halves of words. So the exponent is moved to the low end of the
+            // high half, and read as part of a float 2^52 + (k + 2048) 2^32. 2048 makes it
+            // positive, and the sum wraps as intended.
             let bias = root_bits.wrapping_sub(2048 << 52);
             let biased = simd.sub_u64s(simd.transmute_u64s_f64s(v), simd.splat_u64s(bias));
             let halves = simd.wrapping_dyn_shr_u32s(cast(biased), simd.splat_u32s(20));

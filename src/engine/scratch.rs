@@ -1,10 +1,9 @@
-//! The memory that a thread works in: allocated once, before the first iteration.
+//! The working memory of a thread, allocated once before the first iteration.
 
 use super::kernel::{BENCH, Sums};
 use super::lanes::Real;
 
-/// The length of a cache line, in bytes: vectors that lie across two lines cost
-/// twice.
+/// The length of a cache line in bytes. Vectors across two lines cost twice as much.
 const LINE: usize = 64;
 
 /// A buffer that begins at a cache line.
@@ -18,7 +17,7 @@ impl<T: Real> Aligned<T> {
     pub(crate) fn new(length: usize) -> Self {
         let values = vec![T::from_f64(0.0); length + LINE / size_of::<T>()];
         let start = values.as_ptr().align_offset(LINE);
-        // align_offset may refuse to answer; then the start does not matter.
+        // align_offset may give no answer; then the start does not matter.
         let start = start.min(values.len() - length);
         Self { values, start }
     }
@@ -34,17 +33,17 @@ impl<T: Real> Aligned<T> {
     }
 }
 
-/// The most lanes that a vector has: 512 bits of `f32`.
+/// The largest number of lanes of a vector: 512 bits of `f32`.
 pub(crate) const MOST_LANES: usize = LINE / size_of::<f32>();
 
-/// Columns that are packed at a time where they are not all packed beforehand: a
-/// block's part of them stays in the first cache.
+/// Columns that are packed at a time, if they are not all packed in advance. A block's part of them
+/// stays in the first-level cache.
 pub(super) const CHUNK: usize = 32;
-/// Blocks that are packed together then: a row of X is read in pieces of several
-/// cache lines.
+/// Blocks that are then packed together, so that a row of X is read in pieces of several cache
+/// lines.
 pub(super) const GROUP: usize = 8;
 
-/// Where a block of rows stands.
+/// The state of a block of rows.
 #[derive(Debug)]
 pub(super) struct BlockScratch<T> {
     /// w and its derivative, component by component.
@@ -52,11 +51,11 @@ pub(super) struct BlockScratch<T> {
     pub(super) w_dot: Aligned<T>,
     /// The sums of a pass, component by component.
     pub(super) sums: Sums<Aligned<T>>,
-    /// X Hᵀ, which does not change during a bunch where β = 2.
+    /// X Hᵀ, which does not change during a bunch if β = 2.
     pub(super) projected: Aligned<T>,
 }
 
-/// What a group of blocks needs while it is worked on.
+/// The working memory of a group of blocks.
 #[derive(Debug)]
 pub(super) struct Scratch<T> {
     /// X, mask and held-out weights of some columns of every block, column by

@@ -1,4 +1,4 @@
-//! What an engine is to compute, and the engines that can.
+//! The task of an engine, and the engines that support it.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::numerics::Precision;
 use crate::problem::Problem;
 use crate::update::Rule;
 
-/// Products in an update from which on the data term is as fast as the paper's loops.
+/// From this many products per update, the data term is as fast as the paper's loops.
 const LARGE: usize = 1 << 21;
 
 /// The parts of an iteration, apart from the data.
@@ -32,22 +32,22 @@ pub(crate) struct Setup {
     pub(crate) span: Span,
     /// T.
     pub(crate) length: usize,
-    /// How the one column of weights is to be read.
+    /// The layout of the column of weights.
     pub(crate) layout: Layout,
     pub(crate) units: Units,
     pub(crate) mode: Mode,
-    /// Whether λ is tuned, and hypergradients are wanted.
+    /// True if λ is tuned, which needs hypergradients.
     pub(crate) tuned: bool,
     pub(crate) rank: usize,
     pub(crate) threads: usize,
 }
 
 impl Setup {
-    /// The fastest engine: the paper's own loops where they know every part, otherwise the
-    /// fused data term.
+    /// The fastest engine: the paper's loops if they support every part, otherwise the fused data
+    /// term.
     ///
     /// # Errors
-    /// [`Error::EngineUnsupported`] with what cannot be fused.
+    /// [`Error::EngineUnsupported`] with the part that cannot be fused.
     pub(crate) fn fused(&self, problem: &Problem) -> Result<Box<dyn Engine + Send>> {
         let loops = match self.loops(problem) {
             Some(engine) if !problem.share().is_split() => return Ok(engine),
@@ -89,15 +89,15 @@ impl Setup {
         ))
     }
 
-    /// The loops of the paper's bunch, which hold a block of rows in the cache for all T
-    /// updates: W alone, one λ for each row, penalties that they know.
+    /// The loops of the paper's bunch, which hold a block of rows in the cache for all T updates: W
+    /// alone, one λ for each row, and the penalties that they support.
     fn loops(&self, problem: &Problem) -> Option<Box<dyn Engine + Send>> {
         let papers_lambda = match self.layout.groups.as_slice() {
             [group] => group.scope == Scope::Row && self.units == Units::Absolute,
             _ => false,
         };
-        // One plain update at a time is as fast on the data term, but for small problems; and
-        // weights would take two more arrays as large as X here.
+        // Single plain updates are as fast on the data term, except for small problems. Weights
+        // would need two more arrays as large as X here.
         let [n, m] = problem.whole_shape();
         let plain = !self.tuned && self.length == 1;
         let by_term = problem.mask().is_some() || n * m * self.rank >= LARGE;

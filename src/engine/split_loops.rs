@@ -1,5 +1,5 @@
-//! The paper's loops where processes share the rows: they update W, whose rows are this
-//! process's own; a data term updates H, which takes sums over all processes.
+//! The paper's loops for several processes. They update W, whose rows belong to this process. A
+//! data term updates H, which needs sums over all processes.
 
 use ndarray::Array2;
 
@@ -46,7 +46,7 @@ impl Engine for SplitLoops {
     }
 
     fn penalty(&self, problem: &Problem, factors: &Factors, lambda: &Array2<f64>) -> f64 {
-        // (The loops know penalties of W only.)
+        // (The loops support penalties of W only.)
         let own = self.loops.penalty(problem, factors, lambda);
         problem.processes().total(own)
     }

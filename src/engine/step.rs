@@ -1,4 +1,4 @@
-//! One update of a block, once the sums over columns are known.
+//! One update of a block, from its sums over columns.
 
 use pulp::{Simd, WithSimd};
 
@@ -62,7 +62,7 @@ impl<T: Real> WithSimd for Update<'_, T> {
             let (gain, slope) = if exponent == 1.0 {
                 (ratio, zero.constant(1.0))
             } else {
-                // 0^γ = 0, flat.
+                // 0^γ = 0, with zero derivative.
                 let power = ratio.max(floor).power(exponent);
                 let slope = power * zero.constant(exponent) / ratio.max(floor);
                 (

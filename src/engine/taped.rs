@@ -16,16 +16,16 @@ use crate::penalty::Spread;
 use crate::problem::{Problem, ToMatrix};
 use crate::term::At;
 
-/// A bunch, and how the one column of weights is to be read.
+/// A bunch, and the layout of the column of weights.
 #[derive(Debug)]
 pub(crate) struct Taped {
     pub(super) bunch: Bunch,
     layout: Layout,
     units: Units,
     mode: Mode,
-    /// Whether D is computed after a bunch.
+    /// True if D is computed after a bunch.
     divergence: bool,
-    /// The natural scales of the last bunch, where units are relative.
+    /// The natural scales of the last bunch, if units are relative.
     scales: Option<Vec<Array2<f64>>>,
 }
 
@@ -41,7 +41,7 @@ impl Taped {
         }
     }
 
-    /// What one unit of each weight is, here and now.
+    /// The present natural scale of each weight.
     fn scales_at(&self, pair: &Pair) -> Option<Vec<Array2<f64>>> {
         let (_, tuned) = self.bunch.tuned();
         (self.units == Units::Relative && tuned > 0).then(|| {
@@ -52,8 +52,8 @@ impl Taped {
         })
     }
 
-    /// The weights of each tuned penalty in absolute units. (Methods that are defined by
-    /// λ = 0 have none, although their column has room for them.)
+    /// The weights of each tuned penalty in absolute units. (Methods with λ = 0 have no weights,
+    /// although their column has entries for them.)
     fn weights(&self, problem: &Problem, lambda: &Array2<f64>) -> Vec<Tensor<2>> {
         let (_, tuned) = self.bunch.tuned();
         let mut parts = self.layout.split(lambda);
@@ -72,7 +72,7 @@ impl Taped {
         (divergences, divergence)
     }
 
-    /// A bunch without tensors in between.
+    /// A bunch on plain numbers, without tensors in between.
     fn bunch_on_host(
         &mut self,
         problem: &Problem,
@@ -95,7 +95,7 @@ impl Taped {
         let weights = weights.map(|(part, shape)| Spread::new(part.into_iter().collect(), *shape));
         let weights: Vec<Spread> = weights.collect();
         let rank = factors.w.ncols();
-        // W is taken, not copied; where the bunch leaves it alone, it comes back below.
+        // W is moved, not copied. If the bunch does not update it, it is moved back below.
         let start = HostPair {
             w: Arc::new(numbers(std::mem::take(&mut factors.w))),
             h: Arc::new(numbers(transposed(&factors.h))),
@@ -109,7 +109,7 @@ impl Taped {
                     Array2::from_shape_vec(*shape, values).expect("in the shape of its weight")
                 });
                 let mut gradients: Vec<Array2<f64>> = gradients.collect();
-                // dE/du = c dE/dλ for λ = c u; c does not move during a bunch.
+                // dE/du = c dE/dλ for λ = c u; c is constant during a bunch.
                 for (part, scale) in gradients.iter_mut().zip(self.scales.iter().flatten()) {
                     *part *= scale;
                 }
@@ -142,7 +142,7 @@ impl Taped {
         }
     }
 
-    /// The size of what the hypergradient of a bunch is made of.
+    /// The size of the terms of a bunch's hypergradient.
     pub(super) fn sensitivity(
         &mut self,
         problem: &Problem,
@@ -233,7 +233,7 @@ impl Engine for Taped {
             Some(slot) => {
                 let end = self.bunch.hypergradient(&pair, &weights, self.mode)?;
                 let mut gradients: Vec<Array2<f64>> = end.gradients.iter().map(host).collect();
-                // dE/du = c dE/dλ for λ = c u; c does not move during a bunch.
+                // dE/du = c dE/dλ for λ = c u; c is constant during a bunch.
                 for (part, scale) in gradients.iter_mut().zip(self.scales.iter().flatten()) {
                     *part *= scale;
                 }
@@ -253,7 +253,7 @@ impl Engine for Taped {
         } else {
             self.divergences_at(&pair).1
         };
-        // (A factor that the bunch leaves alone is not read back.)
+        // (A factor that the bunch does not update is not read back.)
         if self.bunch.span.covers(Side::W) {
             factors.w = host(&pair.w);
         }
@@ -291,7 +291,7 @@ impl Engine for Taped {
     }
 }
 
-/// The entries row by row, without a copy where they lie so.
+/// The entries row by row, without a copy if they are in that order.
 fn numbers(matrix: Array2<f64>) -> Vec<f64> {
     if matrix.is_standard_layout() {
         let (entries, first) = matrix.into_raw_vec_and_offset();
@@ -307,7 +307,7 @@ fn numbers(matrix: Array2<f64>) -> Vec<f64> {
 fn transposed(matrix: &Array2<f64>) -> Array2<f64> {
     let (rows, columns) = matrix.dim();
     let mut turned = Array2::zeros((columns, rows));
-    // A few rows at a time: reading and writing both stay in the cache.
+    // It takes a few rows at a time, so that reading and writing stay in the cache.
     for first in (0..rows).step_by(STRIP) {
         let strip = first..rows.min(first + STRIP);
         for column in 0..columns {
@@ -319,7 +319,7 @@ fn transposed(matrix: &Array2<f64>) -> Array2<f64> {
     turned
 }
 
-/// Rows that are turned together.
+/// Rows that are transposed together.
 const STRIP: usize = 16;
 
 fn host(tensor: &Tensor<2>) -> Array2<f64> {

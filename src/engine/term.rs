@@ -6,7 +6,7 @@ use super::kernel::{RowState, Sums};
 use super::lanes::{Lanes, Real};
 use crate::penalty::FusedPenalty;
 
-/// λ_i and how it moves: 1 where the term is tuned, 0 where it is fixed.
+/// λ_i and its derivative: 1 if the term is tuned, 0 if it is fixed.
 pub(super) struct TermWeight<T: Real, S: Simd> {
     pub(super) value: Lanes<T, S>,
     pub(super) dot: Lanes<T, S>,
@@ -116,7 +116,7 @@ fn total<T: Real, S: Simd>(
     sum
 }
 
-/// 1/‖w‖ of a row, flat below the floor; `above` is 1 above it and 0 below.
+/// 1/‖w‖ of a row, constant below the floor. `above` is 1 above it and 0 below.
 struct Norm<T: Real, S: Simd> {
     inverse: Lanes<T, S>,
     above: Lanes<T, S>,

@@ -1,9 +1,9 @@
 //! The folder of an experiment: one small file per fit.
 //!
 //! ```text
-//! experiment.json               the protocol, and which datasets there are
-//! experiment.lock               claimed by whoever writes
-//! DATASET/dataset.json          what it is
+//! experiment.json               the protocol, and the names of the datasets
+//! experiment.lock               locked by the process that writes
+//! DATASET/dataset.json          the dataset
 //! DATASET/truth_W.npy, truth_H.npy
 //! DATASET/start-07/CONTENDER.json
 //! DATASET/start-07/CONTENDER_W.npy, CONTENDER_H.npy
@@ -26,33 +26,33 @@ use crate::error::{Error, Result};
 use crate::factors::Factors;
 use crate::metrics::{sparsity_h, sparsity_w};
 
-/// The file that makes a folder an experiment's.
+/// The file that marks the folder of an experiment.
 pub(super) const MAIN: &str = "experiment.json";
-/// The file that is claimed; it is never replaced, unlike the other.
+/// The locked file. Unlike the other one it is never replaced.
 const LOCK: &str = "experiment.lock";
 
-/// Raised when fits of an earlier altbi must not be mixed with new ones: because what is
-/// kept of them changed, or because the same fit would come out differently.
+/// Version of the format. It is raised when fits of an earlier version must not be mixed with new
+/// ones, because their records or their results have changed.
 const FORMAT: u32 = 1;
 
 /// The record of a [`Dataset`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct DatasetRecord {
-    /// In file names.
+    /// Name in file names.
     pub name: String,
-    /// In headings.
+    /// Name in headings.
     pub title: String,
     /// Its origin.
     pub origin: String,
     /// (n, m).
     pub shape: [usize; 2],
-    /// Components looked for.
+    /// Number of components.
     pub rank: usize,
-    /// The look of W and H.
+    /// The kind of W's columns and H's rows.
     pub layout: Arrangement,
     /// SHA-256 of X.
     pub fingerprint: String,
-    /// Percent of the true W and H that is almost zero, where they are known.
+    /// Percentage of the true W and H that is almost zero, if they are known.
     pub true_sparsity: Option<[f64; 2]>,
 }
 
@@ -91,13 +91,13 @@ pub struct Archive {
 }
 
 impl Archive {
-    /// Opens a folder for a campaign, or makes it. Fits that are there are kept, so more
-    /// starts or datasets can join them, if data and protocol are the same.
+    /// Opens a folder for a campaign, or creates it. Existing fits are kept, so more starts or
+    /// datasets can be added with the same data and protocol.
     ///
     /// # Errors
-    /// [`Error::NotAnExperiment`] and [`Error::OtherExperiment`] for what must not be
-    /// written to; [`Error::Busy`]; [`Error::Read`] and [`Error::ConfigFile`] for a
-    /// damaged folder; [`Error::Write`].
+    /// [`Error::NotAnExperiment`] and [`Error::OtherExperiment`] for folders that must not be
+    /// written to; [`Error::Busy`]; [`Error::Read`] and [`Error::ConfigFile`] for a damaged folder;
+    /// [`Error::Write`].
     pub fn open(path: &Path, campaign: &Campaign<'_>) -> Result<Self> {
         let (protocol, datasets) = (campaign.protocol(), campaign.datasets());
         check_kind(path)?;
@@ -114,7 +114,7 @@ impl Archive {
             datasets: datasets.iter().map(|one| one.name.clone()).collect(),
             version: env!("CARGO_PKG_VERSION").into(),
         };
-        // First: it tells whose folder this is, whatever happens next.
+        // This comes first: it marks the folder, even if a later step fails.
         write_json(&path.join(MAIN), &contents)?;
         for dataset in datasets {
             let folder = path.join(&dataset.name);
@@ -136,12 +136,12 @@ impl Archive {
         &self.path
     }
 
-    /// Whether a folder holds an experiment.
+    /// Returns true if a folder holds an experiment.
     pub fn is_one(path: &Path) -> bool {
         path.join(MAIN).is_file()
     }
 
-    /// The record of a fit, if all of it is there and whole.
+    /// The record of a fit, if all of it is complete.
     pub(super) fn find(
         &self,
         dataset: &str,
@@ -156,7 +156,7 @@ impl Archive {
         (there && record.is_whole(contender, start)).then_some(record)
     }
 
-    /// Keeps a fit. The record comes last: where it is, the rest is.
+    /// Saves a fit. The record is written last, so a record means that the other files exist.
     pub(super) fn keep(&self, dataset: &str, contender: &Contender, fitted: &Fitted) -> Result<()> {
         let start = fitted.record.start;
         let path = |ending| trial_path(&self.path, dataset, &contender.name, start, ending);
@@ -173,7 +173,7 @@ impl Archive {
     }
 }
 
-/// How the files of a fit's matrices end.
+/// Endings of the files of a fit's matrices.
 pub(super) const W: &str = "_W.npy";
 pub(super) const H: &str = "_H.npy";
 pub(super) const LAMBDA: &str = "_lambda.npy";
@@ -227,7 +227,7 @@ fn write_json(path: &Path, value: &impl Serialize) -> Result<()> {
     write_whole(path, text.as_bytes())
 }
 
-/// Refuses folders that are something else, before anything is written.
+/// Refuses other folders, before anything is written.
 fn check_kind(path: &Path) -> Result<()> {
     let refused = |reason| {
         Err(Error::NotAnExperiment {
@@ -239,7 +239,7 @@ fn check_kind(path: &Path) -> Result<()> {
         return Ok(());
     }
     match fs::read_dir(path) {
-        // A first attempt may have come as far as its lock.
+        // A first attempt may have written only its lock.
         Ok(entries) => {
             let stranger = |entry: std::io::Result<fs::DirEntry>| {
                 entry.map_or(true, |entry| entry.file_name() != LOCK)
@@ -289,7 +289,7 @@ fn check_contents(path: &Path, protocol: &Protocol, datasets: &[Dataset]) -> Res
     for dataset in datasets {
         let record = DatasetRecord::from(dataset);
         let found = match dataset_record(path, &dataset.name) {
-            // A first attempt may not have come this far; fits would have.
+            // A first attempt may have ended before this file was written.
             Err(Error::Read { source, .. })
                 if source.kind() == ErrorKind::NotFound
                     && !path.join(&dataset.name).join("start-01").exists() =>

@@ -13,44 +13,44 @@ use crate::error::{Error, Result};
 
 /// Sees an experiment's progress and may end it.
 pub trait Watcher: Send + Sync {
-    /// A fit is done, or was done before.
+    /// Called when a fit is done, or was found in the archive.
     fn progressed(&self, progress: &Progress<'_>) {
         let _ = progress;
     }
 
-    /// Whether to end soon; asked in every iteration of every fit. A fit that is ended
-    /// on its way is not kept.
+    /// Returns true to end the experiment. It is called in every iteration of every fit. An
+    /// unfinished fit is not saved.
     fn interrupted(&self) -> bool {
         false
     }
 }
 
-/// Nobody watches.
+/// A watcher that does nothing.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Unwatched;
 
 impl Watcher for Unwatched {}
 
-/// How far an experiment is.
+/// The progress of an experiment.
 #[derive(Debug, Clone, Copy)]
 pub struct Progress<'a> {
     /// The dataset of the last fit.
     pub dataset: &'a str,
     /// Its start.
     pub start: u64,
-    /// Whether it was found in the archive.
+    /// True if it was found in the archive.
     pub found: bool,
     /// Fits done.
     pub done: usize,
     /// Fits in all.
     pub of: usize,
-    /// The share of the whole work that was done in this call, roughly.
+    /// The approximate share of the whole work that was done in this call.
     pub share_done: f64,
-    /// The share that was found done.
+    /// The share that was found in the archive.
     pub share_found: f64,
 }
 
-/// How an experiment ended, short of an error.
+/// Ending of an experiment without an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CampaignEnding {
     /// Every fit is in the archive.
@@ -67,7 +67,7 @@ pub struct Campaign<'a> {
     protocol: Protocol,
 }
 
-/// The counts that threads keep while they work.
+/// Counts that the threads share.
 #[derive(Default)]
 struct Tally {
     done: usize,
@@ -76,18 +76,18 @@ struct Tally {
     error: Option<Error>,
 }
 
-/// The state that threads share while they work.
+/// State that the threads share.
 struct AtWork<'a> {
     archive: &'a Archive,
     tally: &'a Mutex<Tally>,
     watcher: &'a Arc<dyn Watcher>,
 }
 
-/// Starts that an experiment may have.
+/// Allowed numbers of starts.
 pub(super) const STARTS: RangeInclusive<usize> = 1..=1000;
 
 impl<'a> Campaign<'a> {
-    /// Makes the datasets ready.
+    /// Prepares the datasets.
     ///
     /// # Errors
     /// [`Error::Setting`] for a number of starts outside 1 … 1000; those of
@@ -109,7 +109,7 @@ impl<'a> Campaign<'a> {
         })
     }
 
-    /// How its fits are run.
+    /// The protocol of its fits.
     pub fn protocol(&self) -> &Protocol {
         &self.protocol
     }
@@ -124,8 +124,8 @@ impl<'a> Campaign<'a> {
         self.datasets.len() * self.protocol.runs * Contender::all().len()
     }
 
-    /// Does the fits that are not in the archive yet; `threads` of them at a time, each
-    /// on one thread, 0 for one per core. The results do not depend on it, except at
+    /// Computes the fits that are not in the archive, `threads` of them in parallel, each on one
+    /// thread; 0 means one per core. The results do not depend on `threads`, except at
     /// [`Moment::Time`].
     ///
     /// # Errors
@@ -154,8 +154,8 @@ impl<'a> Campaign<'a> {
             watcher: &watcher,
         };
         let work = || {
-            // A pool of one: what a fit deals out to threads stays with it, so that none
-            // waits for another's work and times mean something.
+            // A pool of one thread: the parallel work of a fit stays on its thread. So no fit waits
+            // for another, and times are comparable.
             let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build();
             let pool = pool.map_err(|error| refused(error.to_string()))?;
             while let Some((data, start)) = jobs.get(next.fetch_add(1, Ordering::SeqCst)) {
@@ -258,8 +258,7 @@ impl<'a> Campaign<'a> {
     }
 }
 
-/// The cost of a fit, relative to others: all that are followed run for about the time
-/// of AltBi.
+/// The cost of a fit relative to others. All followed contenders run for about the time of AltBi.
 fn cost_per_entry(contender: &Contender) -> f64 {
     if contender.followed { 1.0 } else { 0.25 }
 }

@@ -1,4 +1,4 @@
-//! AltBi against each of the others, from the same starts.
+//! Comparisons of AltBi with each rival, from the same starts.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use super::{Contender, DatasetResults, Measure, Moment, Results};
 use crate::config::Method;
 use crate::metrics::{PairedDifference, holm};
 
-/// Below this, a corrected p is called a difference.
+/// A corrected p below this is significant.
 const SIGNIFICANT: f64 = 0.05;
 
 /// AltBi minus a rival, over all starts.
@@ -14,17 +14,17 @@ const SIGNIFICANT: f64 = 0.05;
 pub struct Comparison {
     /// The dataset's name.
     pub dataset: String,
-    /// Who AltBi is compared with.
+    /// The rival.
     pub rival: Contender,
-    /// When.
+    /// The moment.
     pub moment: Moment,
-    /// In what. Relative errors are compared by their logarithms (base 10), because
-    /// they spread over decades.
+    /// The measure. Relative errors are compared by their logarithms (base 10), because they spread
+    /// over decades.
     pub measure: Measure,
     /// The differences.
     pub difference: PairedDifference,
-    /// p after Holm's correction for all comparisons of the report; those at equal time,
-    /// which no two runs repeat exactly, are corrected among themselves.
+    /// p after Holm's correction for all comparisons of the report. Those at equal time, which are
+    /// not reproducible, are corrected among themselves.
     pub corrected_p: f64,
 }
 
@@ -35,7 +35,7 @@ pub enum Conclusion {
     Better,
     /// AltBi is worse.
     Worse,
-    /// These starts do not tell.
+    /// The starts do not decide.
     Undecided,
 }
 
@@ -53,8 +53,7 @@ impl Comparison {
     /// The measures that are compared.
     pub const MEASURES: [Measure; 3] = [Measure::SirW, Measure::SirH, Measure::RelativeError];
 
-    /// Its conclusion at the level of 5 %; the ranks decide about the direction,
-    /// as they do about p.
+    /// Its conclusion at the level of 5 %. The ranks decide the direction, as they do p.
     pub fn conclusion(&self) -> Conclusion {
         let higher_is_better = self.measure != Measure::RelativeError;
         let higher = self.difference.direction > 0.0;
@@ -83,8 +82,8 @@ pub fn comparisons(results: &Results) -> Vec<Comparison> {
     all
 }
 
-/// Whether this moment compares anything new. At equal work, methods with as many updates of W
-/// per iteration as AltBi are where they were at equal iterations.
+/// Returns true if this moment differs from the others for a rival. For methods with as many
+/// updates of W per iteration as AltBi, equal work is the same as equal iterations.
 fn is_new(moment: Moment, rival: &Contender) -> bool {
     let single = matches!(rival.method, Method::Mu | Method::PenalizedMu);
     rival.method != Method::AltBi && (moment != Moment::Work || single)
@@ -133,7 +132,7 @@ mod tests {
             rival: Contender::compared().remove(0),
             moment: Moment::Stopped,
             measure,
-            // Worse in most starts, much better in a few: the mean points elsewhere.
+            // Worse in most starts, much better in a few: the mean has the other sign.
             difference: PairedDifference {
                 mean: -sign,
                 standard_error: 0.1,

@@ -1,4 +1,4 @@
-//! Who takes part.
+//! The contenders of an experiment.
 
 use super::{Moment, Protocol};
 use crate::config::{AltBiConfig, Method};
@@ -6,22 +6,22 @@ use crate::config::{AltBiConfig, Method};
 /// λ of P-MU in the paper's response functions.
 const RESPONSE_LAMBDAS: [f64; 10] = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0];
 
-/// λ of P-MU where it is compared with the others.
+/// λ of P-MU in comparisons.
 const PAPER_LAMBDA: f64 = 0.5;
 
-/// A method with the λ it is run with.
+/// A method with its λ.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Contender {
-    /// In file names and tables of numbers.
+    /// Name in file names and tables of numbers.
     pub name: String,
-    /// In sentences and legends.
+    /// Name in sentences and legends.
     pub label: String,
     /// The method.
     pub method: Method,
-    /// λ, where it is given.
+    /// λ, if it is given.
     pub lambda: Option<f64>,
-    /// Measured at every moment and kept with its factors; the others only serve
-    /// the response function, at the stopping rule.
+    /// True if it is measured at every moment and saved with its factors. The others are measured
+    /// only at the stopping rule, for the response function.
     pub followed: bool,
 }
 
@@ -79,7 +79,7 @@ impl Contender {
         RESPONSE_LAMBDAS.map(with).into()
     }
 
-    /// Everyone, AltBi first: its time is the others' limit.
+    /// All contenders, AltBi first, because its time is the limit of the others.
     pub fn all() -> Vec<Self> {
         let mut all = Self::compared();
         all.rotate_right(1);

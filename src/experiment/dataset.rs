@@ -30,21 +30,21 @@ pub enum BenchmarkName {
     Poisson,
 }
 
-/// How large the data is made.
+/// The size of the data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Size {
-    /// As in the paper: 1000×50, and 224×3025 for D.
+    /// The paper's size: 1000×50, and 224×3025 for D.
     #[default]
     Full,
-    /// For a quick look: 120×24, and 48×144 for D.
+    /// For a quick test: 120×24, and 48×144 for D.
     Small,
 }
 
 words!(BenchmarkName, "benchmark" { A = "a", B = "b", C = "c", D = "d", Poisson = "poisson" });
 words!(Size, "size" { Full = "full", Small = "small" });
 
-/// The kind of W's columns and H's rows, for whoever draws them.
+/// The kind of W's columns and H's rows, for figures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Arrangement {
@@ -59,22 +59,22 @@ pub enum Arrangement {
     },
 }
 
-/// A matrix to factorise, and what is known about it.
+/// A matrix to factorise, with its true factors if they are known.
 #[derive(Debug, Clone)]
 pub struct Dataset {
-    /// In file names.
+    /// Name in file names.
     pub name: String,
-    /// In headings.
+    /// Name in headings.
     pub title: String,
     /// Its origin, in a sentence.
     pub origin: String,
     /// X, n×m.
     pub x: Array2<f64>,
-    /// Its factors, where they are known.
+    /// Its true factors, if they are known.
     pub truth: Option<Factors>,
-    /// Components to look for.
+    /// Number of components.
     pub rank: usize,
-    /// The look of W and H.
+    /// The kind of W's columns and H's rows.
     pub layout: Arrangement,
 }
 
@@ -82,9 +82,9 @@ pub struct Dataset {
 const POISSON_SCALE: f64 = 10.0;
 
 impl Dataset {
-    /// Everything that belongs to a benchmark: the data made here, or that of the
-    /// paper's authors if a folder holds it. Of their A and B there are both: their
-    /// matrices have rank 5, where the paper says r = 4, so both are tried.
+    /// All datasets of a benchmark: generated data, or those of the paper's authors if a folder
+    /// holds them. The authors' A and B are fitted with r = 4, as in the paper, and with r = 5, the
+    /// rank of their matrices.
     ///
     /// # Errors
     /// Those of reading the files in `published`.

@@ -6,24 +6,23 @@ use serde::{Deserialize, Serialize};
 
 use crate::factors::Initial;
 
-/// How every fit of an experiment is run.
+/// The settings of all fits of an experiment.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Protocol {
     /// Random starts, the same for every contender; their seeds are 1, 2, ….
     pub runs: usize,
-    /// Iterations at most.
+    /// Largest number of iterations.
     pub max_iterations: usize,
-    /// Of the stopping rule, abs(D_k − D_{k−1}) / D_0 ≤ tolerance.
+    /// Tolerance of the stopping rule, abs(D_k − D_{k−1}) / D_0 ≤ tolerance.
     pub tolerance: f64,
     /// T.
     pub bunch: usize,
-    /// How W and H are found at the start.
+    /// W and H at the start.
     pub initial: Initial,
 }
 
 impl Default for Protocol {
-    /// The paper's: 30 starts from uniform random factors, 1000 iterations, 1e-6,
-    /// T = 4.
+    /// The paper's protocol: 30 starts from uniform random factors, 1000 iterations, 1e-6, T = 4.
     fn default() -> Self {
         Self {
             runs: 30,
@@ -43,18 +42,18 @@ impl Protocol {
     }
 }
 
-/// When a fit is measured.
+/// A moment at which a fit is measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Moment {
-    /// Where the stopping rule ends it, at most `max_iterations`: the paper's.
+    /// When the stopping rule ends it, at most after `max_iterations`: the paper's moment.
     Stopped,
-    /// After `max_iterations`, whatever the rule says.
+    /// After `max_iterations`, without a stopping rule.
     Iterations,
     /// After T · `max_iterations` updates of W.
     Work,
-    /// When as many seconds have gone by as AltBi's `max_iterations` took from the
-    /// same start. Not reproducible to the bit.
+    /// After the time that AltBi's `max_iterations` took from the same start. It is not
+    /// reproducible.
     Time,
 }
 
@@ -62,7 +61,7 @@ impl Moment {
     /// All of them.
     pub const ALL: [Self; 4] = [Self::Stopped, Self::Iterations, Self::Work, Self::Time];
 
-    /// In tables of numbers.
+    /// Name in tables of numbers.
     pub fn name(self) -> &'static str {
         match self {
             Self::Stopped => "stopped",
@@ -72,7 +71,7 @@ impl Moment {
         }
     }
 
-    /// In sentences.
+    /// Description in sentences.
     pub fn describe(self, protocol: &Protocol) -> String {
         let (iterations, work) = (protocol.max_iterations, protocol.work());
         match self {
@@ -101,13 +100,13 @@ pub struct Measures {
     pub relative_error: f64,
     /// The paper's D(X, WH) / Σ x log x.
     pub paper_relative_error: f64,
-    /// Percent of W that is almost zero.
+    /// Percentage of W that is almost zero.
     pub sparsity_w: f64,
-    /// Percent of H that is almost zero.
+    /// Percentage of H that is almost zero.
     pub sparsity_h: f64,
-    /// Mean SIR of W in dB, where the truth is known.
+    /// Mean SIR of W in dB, if the true factors are known.
     pub sir_w: Option<f64>,
-    /// Mean SIR of H in dB, where the truth is known.
+    /// Mean SIR of H in dB, if the true factors are known.
     pub sir_h: Option<f64>,
     /// Median of the λ_i at the start.
     pub lambda_at_start: f64,
@@ -122,17 +121,17 @@ pub enum Measure {
     SirW,
     /// Mean SIR of H.
     SirH,
-    /// Relative to a constant fit.
+    /// Error relative to a constant fit.
     RelativeError,
-    /// As the paper defines it.
+    /// Relative error by the paper's definition.
     PaperRelativeError,
     /// D(X, WH).
     Divergence,
-    /// With the penalty.
+    /// Objective.
     Objective,
-    /// Of W.
+    /// Sparsity of W.
     SparsityW,
-    /// Of H.
+    /// Sparsity of H.
     SparsityH,
     /// Median λ at the start.
     LambdaAtStart,
@@ -183,7 +182,7 @@ impl Measure {
         }
     }
 
-    /// In tables of numbers.
+    /// Name in tables of numbers.
     pub fn name(self) -> &'static str {
         match self {
             Self::SirW => "sir_w",
@@ -204,7 +203,7 @@ impl Measure {
 }
 
 impl fmt::Display for Measure {
-    /// In headings.
+    /// Name in headings.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.pad(match self {
             Self::SirW => "SIR of W, dB",

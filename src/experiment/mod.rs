@@ -1,21 +1,20 @@
-//! Dataset × method × start → records: the paper's evaluation, repeated.
+//! The paper's evaluation: fits of every method to every dataset from every start.
 //!
-//! An experiment fits every [`Contender`] to every [`Dataset`] from the same random
-//! starts, on all cores, and keeps each fit as a small file in an [`Archive`]: what is
-//! there is not computed again. Tables and pictures are made from the archive alone
-//! (see [`report`](crate::report)).
+//! An experiment fits every [`Contender`] to every [`Dataset`] from the same random starts, on all
+//! cores. It saves each fit as a small file in an [`Archive`], and does not repeat fits that are
+//! there. Tables and figures are made from the archive alone (see [`report`](crate::report)).
 //!
 //! | contender | updates of W per update of H | λ |
 //! |---|---|---|
 //! | MU | 1 | 0 |
 //! | P-MU | 1 | 0.5, and 0.1 … 1 for the response function |
 //! | MU-T | T | 0 |
-//! | frozen | T | AltBi's first one, kept |
+//! | frozen | T | AltBi's first λ, fixed |
 //! | AltBi | T | tuned |
 //!
-//! Methods that differ in what an iteration costs cannot be compared at one moment
-//! only, so each fit is measured at four ([`Moment`]): where the stopping rule ends it,
-//! after equal iterations, after equal work (updates of W), and after equal time.
+//! The cost of an iteration differs between methods. So each fit is measured at four moments
+//! ([`Moment`]): when the stopping rule ends it, after equal iterations, after equal work (updates
+//! of W), and after equal time.
 //!
 //! ```
 //! use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! An archive, read back.
+//! The results of an experiment, read from its archive.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -15,10 +15,10 @@ use crate::error::{Error, Result};
 use crate::factors::Factors;
 use crate::metrics::Spread;
 
-/// Everything that an experiment found out.
+/// The results of an experiment.
 #[derive(Debug, Clone)]
 pub struct Results {
-    /// How it was run.
+    /// Its protocol.
     pub protocol: Protocol,
     /// One entry per dataset.
     pub datasets: Vec<DatasetResults>,
@@ -103,8 +103,7 @@ impl Results {
 }
 
 impl DatasetResults {
-    /// A measure of every fit of a contender, in the order of starts; empty where it is
-    /// not known.
+    /// A measure of every fit of a contender, in the order of starts. Empty if it is unknown.
     pub fn values(&self, contender: &str, moment: Moment, measure: Measure) -> Vec<f64> {
         let trials = self.trials.get(contender).into_iter().flatten();
         trials
@@ -112,13 +111,13 @@ impl DatasetResults {
             .collect()
     }
 
-    /// Mean, deviation and quartiles of a measure; `None` where it is not known.
+    /// Mean, deviation and quartiles of a measure. `None` if it is unknown.
     pub fn spread(&self, contender: &str, moment: Moment, measure: Measure) -> Option<Spread> {
         Spread::of(&self.values(contender, moment, measure))
     }
 
-    /// The start whose AltBi is in the middle, neither the best nor the worst to look at:
-    /// by SIR of W where the truth is known, otherwise by relative error.
+    /// The start with the median result of AltBi, for figures: by SIR of W if the true factors are
+    /// known, otherwise by relative error.
     pub fn middle_start(&self) -> u64 {
         let trials = self.trials.get("altbi").into_iter().flatten();
         let mut ranked: Vec<(f64, u64)> = trials
@@ -133,7 +132,7 @@ impl DatasetResults {
         ranked.get(middle).map_or(1, |(_, start)| *start)
     }
 
-    /// The true factors, where they are known.
+    /// The true factors, if they are known.
     ///
     /// # Errors
     /// Those of reading them; [`Error::Shape`].
@@ -160,7 +159,7 @@ impl DatasetResults {
         read_matrix(&trial_path(&self.folder, name, contender, start, ending))
     }
 
-    /// The factors that a compared contender found, at the stopping rule.
+    /// The factors of a compared contender at the stopping rule.
     ///
     /// # Errors
     /// Those of reading them; [`Error::Shape`].
@@ -182,12 +181,12 @@ impl DatasetResults {
         Ok([read(LAMBDA_AT_START)?, read(LAMBDA)?])
     }
 
-    /// The same, row by row, of the rows where λ does something: those in which AltBi's W
-    /// has a positive entry. (A row of zeros in X makes W's row zero in one update, and its
-    /// λ stays what it was.)
+    /// The same, row by row, for rows in which λ has an effect: those in which AltBi's W has a
+    /// positive entry. (A row of zeros in X makes W's row zero in one update, and its λ then no
+    /// longer moves.)
     ///
     /// # Errors
-    /// As [`lambda`](Self::lambda) and [`factors`](Self::factors).
+    /// Those of [`lambda`](Self::lambda) and [`factors`](Self::factors).
     pub fn acting_lambda(&self, start: u64) -> Result<Vec<ActingLambda>> {
         let [first, last] = self.lambda(start)?;
         let w = self.factors("altbi", start)?.w;

@@ -22,18 +22,18 @@ use crate::update::Rule;
 /// The record of a fit.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TrialRecord {
-    /// Who.
+    /// Name of the contender.
     pub contender: String,
     /// The seed of the start.
     pub start: u64,
-    /// The numbers, at each moment that was reached.
+    /// The measures at each moment that was reached.
     pub moments: BTreeMap<Moment, Measures>,
-    /// The way there, thinned out; only of contenders that are followed.
+    /// The course of the fit at selected iterations, for followed contenders only.
     pub curve: Vec<CurvePoint>,
 }
 
 impl TrialRecord {
-    /// Whether it is that of this contender and start, with every moment.
+    /// Returns true if it is the record of this contender and start, with every moment.
     pub(super) fn is_whole(&self, contender: &Contender, start: u64) -> bool {
         let moments = self.moments.keys().copied();
         self.contender == contender.name
@@ -43,7 +43,7 @@ impl TrialRecord {
     }
 }
 
-/// A fit on its way.
+/// A point of the course of a fit.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct CurvePoint {
     /// Iterations done.
@@ -56,16 +56,16 @@ pub struct CurvePoint {
     pub seconds: f64,
 }
 
-/// A fit that has been done.
+/// A finished fit.
 pub(super) struct Fitted {
     pub(super) record: TrialRecord,
-    /// At the stopping rule.
+    /// The factors at the stopping rule.
     pub(super) factors: Factors,
     pub(super) lambda: Array2<f64>,
     pub(super) lambda_at_start: Array2<f64>,
 }
 
-/// A dataset made ready, once for all fits.
+/// A dataset, prepared once for all fits.
 #[derive(Debug)]
 pub(super) struct Prepared<'a> {
     pub(super) dataset: &'a Dataset,
@@ -77,7 +77,7 @@ pub(super) struct Prepared<'a> {
 impl<'a> Prepared<'a> {
     pub(super) fn new(dataset: &'a Dataset) -> Result<Self> {
         let problem = Problem::new(&dataset.x, Precision::F64)?;
-        // Settings that no fit could begin with are refused here, before anything is written.
+        // Bad settings are refused here, before anything is written.
         let nothing = GivenFactors::default();
         Factors::start(&problem, dataset.rank, Initial::Uniform, 1, &nothing)?;
         let rule = Rule::new(Arc::new(Beta::KL), Vec::new());
@@ -88,8 +88,8 @@ impl<'a> Prepared<'a> {
         })
     }
 
-    /// Fits it; `None` if the watcher wants to end. `seconds` is the time of the
-    /// moment of equal time; without it, that moment is the one of equal iterations.
+    /// Fits the dataset. Returns `None` if the watcher ends it. `seconds` is the time of
+    /// [`Moment::Time`]; without it, that moment is [`Moment::Iterations`].
     pub(super) fn fit(
         &self,
         contender: &Contender,
@@ -103,7 +103,7 @@ impl<'a> Prepared<'a> {
             .with_bunch(protocol.bunch)
             .with_initial(protocol.initial)
             .with_seed(start)
-            // The observer ends the run when its last moment has come.
+            // The observer ends the run after its last moment.
             .with_max_iterations(usize::MAX)
             .with_threads(1);
         if let Some(lambda) = contender.lambda {
@@ -178,8 +178,8 @@ impl<'a> Prepared<'a> {
         } = snapshot;
         let Factors { w, h } = factors;
         let recovery = match &self.dataset.truth {
-            // With fewer components than the truth has, each is compared with the
-            // true one it comes closest to; the SIR does not care which is which.
+            // If there are fewer components than true ones, each is compared with the closest true
+            // one. (The SIR is symmetric in the two.)
             Some(truth) if w.ncols() < truth.w.ncols() => Some(recovery(w, h, &truth.w, &truth.h)?),
             Some(truth) => Some(recovery(&truth.w, &truth.h, w, h)?),
             None => None,
@@ -202,7 +202,7 @@ impl<'a> Prepared<'a> {
     }
 }
 
-/// A state that will be measured when the clock no longer runs.
+/// A state that is measured later, when the clock no longer runs.
 #[derive(Clone)]
 struct Snapshot {
     factors: Factors,
@@ -282,8 +282,8 @@ impl Observer for Follower {
     }
 }
 
-/// Every iteration at first, then about thirty per doubling: as many as an eye can
-/// tell apart on a picture.
+/// Returns true for iterations on the curve: every one at first, then about thirty per doubling,
+/// which is enough for a figure.
 fn on_curve(iteration: usize) -> bool {
     let step = (iteration / 32).next_power_of_two().max(1);
     iteration.is_multiple_of(step)

@@ -1,7 +1,7 @@
-//! Where W and H start.
+//! W and H at the start.
 //!
-//! All random numbers are drawn on the host by a seeded generator (ChaCha8), so
-//! that a seed means the same start on every device and machine.
+//! All random numbers are drawn on the host by a seeded generator (ChaCha8), so that a seed gives
+//! the same start on every device and machine.
 
 mod nndsvd;
 
@@ -18,24 +18,24 @@ use crate::numerics::Precision;
 use crate::problem::Problem;
 use crate::words::words;
 
-/// How W and H are found at the start.
+/// The method that makes W and H at the start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Initial {
     /// Uniform random on (0, 1), W then scaled so that W H has the mean of X.
     #[default]
     Random,
-    /// Uniform random on (0, 1) and nothing else: the paper's.
+    /// Uniform random on (0, 1), not scaled, as in the paper.
     Uniform,
-    /// From the singular vectors of X, zeros kept: sparse, but multiplicative
-    /// updates never leave a zero.
+    /// From the singular vectors of X, with zeros. The start is sparse, but multiplicative updates
+    /// never leave a zero.
     Nndsvd,
-    /// The same with the mean of X in place of the zeros.
+    /// The same with the mean of X instead of the zeros.
     Nndsvda,
 }
 
-/// One of the two factors. What is said of W's rows is said of H's columns in turn: H
-/// is the W of the transposed problem Xᵀ ≈ Hᵀ Wᵀ.
+/// One of the two factors. H is the W of the transposed problem Xᵀ ≈ Hᵀ Wᵀ, so statements about W's
+/// rows also hold for H's columns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Side {
@@ -50,7 +50,7 @@ words!(Initial, "start" {
 });
 
 impl Side {
-    /// The other one.
+    /// The other factor.
     pub fn other(self) -> Self {
         match self {
             Self::W => Self::H,
@@ -66,15 +66,15 @@ impl Side {
 /// W is n×r, H is r×m.
 #[derive(Debug, Clone)]
 pub struct Factors {
-    /// The basis, whose rows carry the penalty.
+    /// The basis.
     pub w: Array2<f64>,
     /// The encoding.
     pub h: Array2<f64>,
 }
 
 impl Factors {
-    /// Entries below the floor become zero: on its way there an entry passes through numbers
-    /// that processors are slow at.
+    /// Sets entries below the floor to zero. Otherwise they would become subnormal numbers, which
+    /// are slow.
     pub(crate) fn flush(&mut self, precision: Precision) {
         let floor = precision.floor();
         for factor in [&mut self.w, &mut self.h] {
@@ -83,7 +83,7 @@ impl Factors {
     }
 }
 
-/// Factors that the caller brings; what is `None` is drawn by the seed.
+/// Factors given by the caller. `None` is drawn by the seed.
 #[derive(Debug, Clone, Default)]
 pub struct GivenFactors {
     /// W at the start, n×r: the rows of all processes, or those of this one.
@@ -93,12 +93,12 @@ pub struct GivenFactors {
 }
 
 impl Factors {
-    /// The start of a run: drawn or computed, except where given.
+    /// The start of a run: given, drawn or computed.
     ///
-    /// A random W is scaled so that W H has the mean of X: from the paper's start
-    /// ([`Initial::Uniform`]), data in small units would look converged at once,
-    /// because the stopping rule measures against the error at the start. (The
-    /// paper's benchmarks have about that scale anyway.)
+    /// A random W is scaled so that W H has the mean of X. From the paper's start
+    /// ([`Initial::Uniform`]), runs on data in small units would stop at once, because the stopping
+    /// rule is relative to the divergence at the start. (The paper's benchmarks have about that
+    /// scale.)
     ///
     /// # Errors
     /// [`Error::Rank`] for a rank outside 1 … min(n, m); [`Error::TooSmall`] for a
@@ -120,7 +120,8 @@ impl Factors {
             }
         }
         let mut generator = ChaCha8Rng::seed_from_u64(seed);
-        // Both are made even if one is given: H does not depend on W's origin.
+        // Both are drawn even if one is given, so that a random H does not depend on whether W is
+        // given.
         let (w, h) = match initial {
             Initial::Random | Initial::Uniform => {
                 let share = problem.share();
@@ -133,7 +134,7 @@ impl Factors {
                 return Err(Error::NotSplit {
                     what: format!("the start {initial}"),
                     processes: problem.processes().size(),
-                    reason: "its singular vectors are those of all rows; take a random start",
+                    reason: "it needs all rows; use a random start",
                 });
             }
             Initial::Nndsvd => nndsvd(problem, rank, &mut generator, Zeros::Kept)?,
@@ -141,7 +142,7 @@ impl Factors {
         };
         let h = given.h.as_ref().unwrap_or(&h);
         let w = match (&given.w, initial) {
-            // That of all processes, or of this one.
+            // A given W has the rows of all processes, or of this one.
             (Some(w), _) if w.nrows() == problem.share().all() => problem.share().cut(w),
             (Some(w), _) => w.clone(),
             (None, Initial::Random) => scaled_to_mean(w, h, problem),
@@ -170,7 +171,7 @@ pub(crate) fn check_rank(problem: &Problem, rank: usize) -> Result<()> {
     Ok(())
 }
 
-/// W times the number that gives W H the mean of X.
+/// W, scaled so that W H has the mean of X.
 pub(crate) fn scaled_to_mean(w: Array2<f64>, h: &Array2<f64>, problem: &Problem) -> Array2<f64> {
     // The mean of a product needs only the sums of W's columns and H's rows.
     let sum: f64 = (0..w.ncols())
@@ -181,7 +182,7 @@ pub(crate) fn scaled_to_mean(w: Array2<f64>, h: &Array2<f64>, problem: &Problem)
     w * (problem.mean() * (rows * columns) as f64 / sum)
 }
 
-/// Goes to where so many uniform numbers have been drawn. Each takes two words.
+/// Moves the generator to the position after `drawn` uniform numbers. Each takes two words.
 fn skip_to(generator: &mut ChaCha8Rng, drawn: usize) {
     generator.set_word_pos(2 * drawn as u128);
 }
@@ -214,7 +215,7 @@ mod tests {
         assert_eq!(c.h, a.h);
         let paper =
             Factors::start(&problem, 2, Initial::Uniform, 7, &GivenFactors::default()).unwrap();
-        // The same numbers but for the scale of W.
+        // The same numbers up to the scale of W.
         let scale = a.w[[0, 0]] / paper.w[[0, 0]];
         assert!(scale != 1.0 && paper.w.iter().all(|w| *w > 0.0 && *w < 1.0));
         let close = |(a, b): (&f64, &f64)| (a - scale * b).abs() < 1e-12;

@@ -12,28 +12,28 @@ use crate::numerics::{Precision, to_host};
 use crate::problem::{Problem, ToMatrix, Weights};
 use crate::sparse::{Matrix, SparseMatrix};
 
-/// Directions beyond the rank that make the leading ones accurate.
+/// Extra directions beyond the rank, for accuracy.
 const OVERSAMPLING: usize = 10;
 /// Rounds of subspace iteration.
 const ROUNDS: usize = 12;
-/// QR sweeps per singular value that the decomposition may take.
+/// Largest number of QR sweeps per singular value.
 const SWEEPS: usize = 50;
 
-/// What becomes of the zeros.
+/// The treatment of zeros.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Zeros {
-    /// They stay, and multiplicative updates will never leave them.
+    /// Zeros stay, and multiplicative updates never leave them.
     Kept,
-    /// The mean of X takes their place.
+    /// Zeros are replaced by the mean of X.
     Filled,
 }
 
-/// NNDSVD after Boutsidis and Gallopoulos: each pair of singular vectors is split
-/// into its positive and negative parts, and the heavier pair of parts, scaled by
-/// the singular value, becomes a column of W and a row of H.
+/// NNDSVD after Boutsidis and Gallopoulos: each pair of singular vectors is split into its positive
+/// and negative parts, and the pair of parts with the larger norm, scaled by the singular value,
+/// becomes a column of W and a row of H.
 ///
-/// The leading singular vectors come from subspace iteration, O(nmr); missing
-/// entries are taken for the mean of the others.
+/// The leading singular vectors come from subspace iteration, O(nmr); missing entries are replaced
+/// by the mean of the others.
 ///
 /// # Shapes
 /// W n×r, H r×m.
@@ -86,7 +86,7 @@ pub(super) fn nndsvd(
             *entry = if of_v > 0.0 { scale * v / of_v } else { 0.0 };
         }
     }
-    // Rounding leaves dust where the exact vectors are zero.
+    // Rounding leaves tiny entries where the exact vectors are zero.
     let dust = 1e-12 * mean.sqrt();
     for entry in w.iter_mut().chain(h.iter_mut()) {
         if *entry < dust {
@@ -103,14 +103,14 @@ fn norm(values: &[f64]) -> f64 {
     values.iter().map(|v| v * v).sum::<f64>().sqrt()
 }
 
-/// On the host's device, so that a start is the same for every other.
+/// A tensor on the host, so that the start does not depend on the device.
 fn tensor(matrix: &Array2<f64>) -> Tensor<2> {
     let shape = [matrix.nrows(), matrix.ncols()];
     let values = matrix.iter().copied().collect();
     Device::default().tensor(values, shape, Precision::F64)
 }
 
-/// A matrix that others are multiplied with.
+/// A matrix that can be multiplied with others.
 trait Operator {
     fn shape(&self) -> [usize; 2];
     /// X B.
@@ -141,7 +141,7 @@ impl Operator for DenseOperator {
     }
 }
 
-/// One number everywhere, and at some places something on top of it.
+/// A constant plus a sparse matrix.
 struct SparseOperator {
     everywhere: f64,
     on_top: SparseMatrix,
@@ -149,12 +149,12 @@ struct SparseOperator {
 }
 
 impl SparseOperator {
-    /// X with the mean in place of what is missing.
+    /// X with the mean instead of missing entries.
     fn new(problem: &Problem, x: &SparseMatrix, mean: f64) -> Self {
         let (everywhere, on_top) = match problem.mask() {
             None => (0.0, x.clone()),
             Some(Weights::Listed { at, elsewhere }) if *elsewhere > 0.0 => {
-                // Zeros, but for what is stored and what is missing.
+                // Zero, except for stored and missing entries.
                 let [rows, columns] = x.shape();
                 let of_rows = (0..rows).map(|row| {
                     let (of_x, values) = x.row(row);

@@ -16,15 +16,15 @@ use crate::update::{Multiplier, Rule};
 ///
 /// $$ \alpha_T = g_T, \qquad h_{t-1} = h_t + b_t^\top \alpha_t, \qquad \alpha_{t-1} = A_t^\top \alpha_t $$
 ///
-/// with `h_T = 0`; the hypergradient is h_0. (The paper prints `A_t α_t` and
-/// `b_t α_tᵀ`, which is off by a transpose.) Hand-written like forward mode, but
-/// one pass serves every λ, coupled penalties and both factors included: where a step is
-/// `h' = Φ(h; w)`, `w' = Φ(w; h')`, the way back through the update of W hands a share to
-/// h', and that through the update of H a share to w.
+/// with `h_T = 0`; the hypergradient is h_0. (The paper prints `A_t α_t` and `b_t α_tᵀ`, where a
+/// transpose is wrong.) The derivatives are hand-written as in forward mode, but one pass gives
+/// every λ, also with coupled penalties and with both factors. If a step is `h' = Φ(h; w)`, `w' =
+/// Φ(w; h')`, the way back through the update of W adds to the cotangent of h', and the way back
+/// through the update of H adds to that of w.
 ///
 /// # Memory
-/// The states of the factors (n×r and m×r each), and on a fused data term two matrices of
-/// their size for each update.
+/// The states of the factors (n×r and m×r each). On a fused data term also two matrices of their
+/// size for each update.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Adjoint;
 
@@ -39,7 +39,7 @@ impl Differentiate for Adjoint {
         }
         let mode = self.name();
         let bound = bunch.bind(lambda);
-        // One after another: the side, the factors before the update, what it keeps.
+        // For each update: the side, the factors before it, and the values that it saves.
         let mut updates = Vec::new();
         let mut here = pair.clone();
         for _ in 0..bunch.length {
@@ -93,7 +93,7 @@ impl Differentiate for Adjoint {
     }
 }
 
-/// The same without tensors in between.
+/// The same on plain numbers, without tensors in between.
 fn on_host(bunch: &HostBunch<'_>, pair: &Pair, lambda: &[Tensor<2>]) -> Hypergradient {
     let start = HostPair {
         w: Arc::new(to_host(&pair.w)),
@@ -120,7 +120,7 @@ fn on_host(bunch: &HostBunch<'_>, pair: &Pair, lambda: &[Tensor<2>]) -> Hypergra
     }
 }
 
-/// Adds the cotangents of the tuned weights to the gradients of these.
+/// Adds the cotangents of the tuned weights to their gradients.
 fn collect(rule: &Rule, weights: Vec<Option<Tensor<2>>>, gradients: &mut [Tensor<2>]) {
     let tuned = rule.terms.iter().zip(weights);
     let tuned = tuned.filter(|(term, _)| term.is_tuned());

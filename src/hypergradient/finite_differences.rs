@@ -1,5 +1,5 @@
-//! Finite differences: slow, inexact, and indifferent to every formula; for
-//! checks only.
+//! Finite differences, for checks only. They are slow and inexact, but do not depend on any
+//! derivative formula.
 
 use burn::tensor::Tensor;
 
@@ -9,27 +9,27 @@ use crate::error::Result;
 use crate::factors::Side;
 use crate::numerics::{Precision, to_host};
 
-/// Central differences, extrapolated to step 0 by Ridders' method: the step is
-/// halved again and again, a Neville tableau removes one power of h² per
-/// column, and each λ keeps the entry with the smallest estimated error.
+/// Central differences, extrapolated to step 0 by Ridders' method. The step is halved repeatedly, a
+/// Neville tableau removes one power of h² per column, and each λ keeps the entry with the smallest
+/// estimated error.
 ///
-/// No single step would do: near convergence E hardly moves and rounding hides
-/// small steps, while far from it (β = 3 with γ = 1 oscillates) E bends sharply
-/// and large steps are wrong.
+/// No single step is good enough. Near convergence E hardly changes, and rounding hides small
+/// steps. Far from it (β = 3 with γ = 1 oscillates) E is strongly curved, and large steps are
+/// wrong.
 ///
-/// Where rows of W are independent all λ_i move at once and two bunches per level
-/// suffice; otherwise two per level and weight. Where λ is (almost) zero the step
-/// is a five-hundredth of the λ that would pull as hard as the fit: negative λ
-/// then occur on the way, but no denominator comes near zero.
+/// If rows of W are independent, all λ_i move at once, and two bunches per level are enough.
+/// Otherwise each weight needs two per level. If λ is (almost) zero, the step is a five-hundredth
+/// of the λ at which penalty and fit pull equally hard. λ is then negative in some bunches, but no
+/// denominator comes near zero.
 ///
 /// # Memory
-/// As one bunch.
+/// The memory of one bunch.
 #[derive(Debug, Clone, Copy)]
 pub struct FiniteDifferences {
-    /// First h relative to λ or, where that is larger, to a hundredth of the λ
-    /// that pulls as hard as the fit.
+    /// First h, relative to λ or to a hundredth of the λ at which penalty and fit pull equally
+    /// hard, whichever is larger.
     pub relative_step: f64,
-    /// How many steps are tried, each half the one before.
+    /// Number of steps, each half the one before.
     pub levels: usize,
 }
 
@@ -54,8 +54,8 @@ impl FiniteDifferences {
         steps.collect()
     }
 
-    /// How finely `dE/dλ` can be told from values of E that are rounded: about
-    /// epsilon times the terms it sums, over the first step. Largest weight.
+    /// The resolution of `dE/dλ` from rounded values of E: about epsilon times the terms of its
+    /// sum, divided by the first step. It is the largest one of all weights.
     pub(crate) fn resolution(&self, bunch: &Bunch, pair: &Pair, lambda: &[Tensor<2>]) -> f64 {
         let end = bunch.run(pair, lambda);
         let terms = bunch.error_terms(&end);
@@ -133,7 +133,8 @@ impl Differentiate for FiniteDifferences {
     }
 }
 
-/// E is known row by row of X, so rows of W can be told apart, and columns of H cannot.
+/// Returns true if all rows can move at once. E is known for each row of X, which separates rows of
+/// W, but not columns of H.
 fn rows_move_at_once(bunch: &Bunch) -> bool {
     bunch.independent_rows() == Some(Side::W)
 }

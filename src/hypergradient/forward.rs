@@ -12,11 +12,11 @@ use crate::update::Direction;
 ///
 /// $$ s_t = A_t s_{t-1} + b_t, \quad s_0 = 0, \qquad dE/d\lambda_i = g_T^\top s_T $$
 ///
-/// as Jacobian-vector products: O(nmr) per step, A_t is never formed. Where rows are
-/// independent (one factor, no coupled penalty), one tangent serves all λ_i at once: one for
-/// weights of rows and for a shared one, r for weights of components and of entries. A
-/// coupled penalty, or a bunch over both factors, needs a tangent for each weight: use
-/// reverse or adjoint mode there, except to check them.
+/// as Jacobian-vector products. A step costs O(nmr), and A_t is never formed. If rows are
+/// independent (one factor, no coupled penalty), one tangent is enough for weights of rows or a
+/// shared one, and r tangents for weights of components or entries. A coupled penalty, or a bunch
+/// over both factors, needs a tangent for each weight. Use reverse or adjoint mode there, except
+/// for checks.
 ///
 /// # Memory
 /// w and s (n×r), and the temporaries of one step.
@@ -33,14 +33,14 @@ pub(crate) enum Fault {
     None,
     /// The outer gradient as the paper prints it, `−(∇⁺ + ∇⁻) Hᵀ`.
     PrintedOuterGradient,
-    /// `s_T = A_T s_{T−1} − b_T`: one sign of the last step is flipped. (A sign
-    /// before A_T would not do: where one update reaches the fixed point, as with
-    /// β = 2 and r = 1, A_T is zero.)
+    /// `s_T = A_T s_{T−1} − b_T`: one sign of the last step is flipped. (The sign of A_T would not
+    /// be noticed if one update reaches the fixed point, as with β = 2 and r = 1, because A_T is
+    /// then zero.)
     FlippedSign,
 }
 
 impl Fault {
-    /// In a few words.
+    /// Description of the mistake.
     pub(crate) fn describe(self) -> &'static str {
         match self {
             Self::None => "no mistake",
@@ -51,11 +51,10 @@ impl Fault {
 }
 
 impl Forward {
-    /// The state at the end and its tangent when each λ moves in a direction of its own
-    /// shape.
+    /// The state at the end, and its tangent when each λ moves in a direction of the same shape.
     ///
     /// # Errors
-    /// [`Error::ModeUnsupported`](crate::Error::ModeUnsupported) where a part has no tangent.
+    /// [`Error::ModeUnsupported`](crate::Error::ModeUnsupported) if a part has no tangent.
     pub fn tangent(
         &self,
         bunch: &Bunch,

@@ -15,22 +15,20 @@ use crate::update::Direction;
 ///
 /// $$ s = (I - A)^{-1} b, \qquad dE/d\lambda_i = g^\top s $$
 ///
-/// The updates run until no entry moves by more than
-/// [`tolerance`](Implicit::tolerance); the bunch's own T plays no part. A is
-/// built row by row from r tangents (never by finite differences), and each r×r
-/// system is solved by its singular value decomposition, which also tells
-/// whether it is singular. It takes bunches over one factor whose penalties do not couple
-/// its rows; weights may have any scope.
+/// The updates run until no entry moves by more than [`tolerance`](Implicit::tolerance); the
+/// bunch's own T has no effect. A is built row by row from r tangents (never by finite
+/// differences). Each r×r system is solved by its singular value decomposition, which also shows if
+/// it is singular. The mode needs a bunch over one factor and penalties that do not couple its
+/// rows. Weights may have any scope.
 ///
 /// # Memory
 /// Three n×r×r tensors.
 #[derive(Debug, Clone, Copy)]
 pub struct Implicit {
-    /// Largest movement of an entry of w in one update, relative to the largest
-    /// entry of its row, that counts as standing still (at least sixteen times the
-    /// precision's epsilon).
+    /// Largest movement of an entry of w in one update, relative to the largest entry of its row,
+    /// at a fixed point (at least sixteen times the precision's epsilon).
     pub tolerance: f64,
-    /// Updates after which to give up.
+    /// Largest number of updates.
     pub max_updates: usize,
     /// Smallest ratio of singular values of I − A that counts as invertible.
     pub smallest_ratio: f64,
@@ -48,7 +46,7 @@ impl Default for Implicit {
 
 impl Implicit {
     fn fixed_point(&self, bunch: &Bunch, bound: &Bound, pair: &Pair, side: Side) -> Result<Pair> {
-        // Rounding keeps entries trembling; a precision cannot promise more.
+        // Rounding errors always move entries by this much.
         let tolerance = self.tolerance.max(16.0 * Precision::of(&pair.w).epsilon());
         let mut pair = pair.clone();
         let mut residual = f64::INFINITY;
@@ -100,8 +98,8 @@ impl Differentiate for Implicit {
             .independent_rows()
             .ok_or_else(|| Error::ModeUnsupported {
                 mode: self.name(),
-                reason: "it takes a bunch over one factor whose penalties do not couple its \
-                         rows: otherwise I − A is one nr×nr matrix"
+                reason: "it needs a bunch over one factor and penalties that do not couple its \
+                         rows; otherwise I − A is one nr×nr matrix"
                     .into(),
             })?;
         let bound = bunch.bind(lambda);
@@ -109,7 +107,7 @@ impl Differentiate for Implicit {
         let (w, other) = pair.seen_from(side);
         let [n, rank] = w.dims();
         let rule = bound.rule(side);
-        // How the update moves when the factor does, or the weight of one tuned penalty.
+        // The tangent of the update when the factor moves, or the weight of one tuned penalty.
         let tangent = |factor: Tensor<2>, weight: Option<(usize, &Tensor<2>)>| {
             let mut tuned = 0..;
             let weights = rule.terms.iter().map(|term| {
@@ -163,7 +161,7 @@ impl Implicit {
     /// `system` n×r×r; b n×r.
     fn inverse(&self, system: Tensor<3>) -> Result<impl Fn(Tensor<2>) -> Tensor<2>> {
         let [n, rank, _] = system.dims();
-        // The decomposition panics on what is not a number.
+        // The decomposition panics on NaN.
         let entries = to_host(&system.clone().reshape([n, rank * rank]));
         let mut rows = entries.chunks(rank * rank);
         if let Some(row) = rows.position(|row| row.iter().any(|entry| !entry.is_finite())) {
@@ -190,6 +188,5 @@ impl Implicit {
     }
 }
 
-/// QR sweeps per singular value that the decomposition may take; it needs two or
-/// three.
+/// Largest number of QR sweeps per singular value. Two or three are usual.
 const SWEEPS: usize = 50;

@@ -1,16 +1,15 @@
 //! Hypergradients: `dE/dλ` through the bunch, in five independent ways.
 //!
-//! | mode | how | stores | cost |
+//! | mode | method | stores | cost |
 //! |---|---|---|---|
-//! | [`Reverse`] | Burn's tape over the unrolled bunch | every intermediate (of a block of rows where rows are independent) | about 3 bunches |
+//! | [`Reverse`] | Burn's tape over the unrolled bunch | all intermediate tensors (of a block of rows if rows are independent) | about 3 bunches |
 //! | [`Forward`] | hand-written tangents, the paper's s_t | w, s | a bunch and its tangent for each direction that λ needs |
 //! | [`Adjoint`] | hand-written transposes, the paper's α_t | w⁽⁰⁾ … w⁽ᵀ⁾ | about 3 bunches |
 //! | [`Implicit`] | T → ∞ at the fixed point of one factor | r×r per row | r tangents and n small solves |
 //! | [`FiniteDifferences`] | central differences, extrapolated | nothing | for checks only |
 //!
-//! Reverse mode works with every plug-in. The hand-written modes need the
-//! plug-ins' tangents, know nothing of the tape, and so can vouch for it:
-//! see [`check`](crate::check()).
+//! Reverse mode works with every plug-in. The hand-written modes need the plug-ins' tangents and do
+//! not use the tape, so they can check it: see [`check`](crate::check()).
 
 mod adjoint;
 mod finite_differences;
@@ -55,11 +54,11 @@ pub trait Differentiate: fmt::Debug + Send + Sync {
     /// The start does not depend on λ: the paper's s_0 = 0.
     ///
     /// # Errors
-    /// [`Error::ModeUnsupported`](crate::Error::ModeUnsupported) where the mode
-    /// lacks something, and what the implicit mode refuses.
+    /// [`Error::ModeUnsupported`](crate::Error::ModeUnsupported) if the mode does not support the
+    /// bunch, and those of the implicit mode.
     ///
     /// # Shapes
-    /// `lambda` as [`Bunch`] says.
+    /// `lambda` has the shapes that [`Bunch`] describes.
     fn compute(&self, bunch: &Bunch, pair: &Pair, lambda: &[Tensor<2>]) -> Result<Hypergradient>;
 }
 
@@ -101,15 +100,15 @@ words!(Mode, "hypergradient mode" {
     FiniteDifferences = "finite-differences",
 });
 
-/// The directions that together tell dE/dλ of one tuned penalty.
+/// The directions that together give dE/dλ of one tuned penalty.
 ///
-/// Rows that do not depend on each other may all move at once, and what each of them does
-/// is read off row by row: one direction for weights of rows, r for weights of entries.
-/// Otherwise each weight needs a direction of its own.
+/// Independent rows may all move at once, and the result is separate for each row: one direction
+/// for weights of rows, r for weights of entries. Otherwise each weight needs a direction of its
+/// own.
 struct Directions {
-    /// In the shape of the weight.
+    /// The directions, in the shape of the weight.
     all: Vec<Tensor<2>>,
-    /// The shape of what one of them tells: n×1 or 1×1.
+    /// The shape of the result of one direction: n×1 or 1×1.
     told: [usize; 2],
     /// The shape of the weight.
     shape: [usize; 2],
@@ -133,7 +132,7 @@ impl Directions {
         }
     }
 
-    /// What each direction tells, put together: `told` is n×1 or 1×1 for each.
+    /// Joins the results of all directions. `told` is n×1 or 1×1 for each.
     fn gather(&self, told: Vec<Tensor<2>>) -> Tensor<2> {
         if self.told[0] == self.shape[0] {
             Tensor::cat(told, 1)

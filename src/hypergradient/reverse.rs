@@ -9,27 +9,28 @@ use crate::error::Result;
 use crate::factors::Side;
 use crate::numerics::to_host;
 
-/// Differentiates by Burn's tape. Works with every divergence, penalty and
-/// criterion, because all of them are written in tensor operations.
+/// Differentiates by Burn's tape. It works with every divergence, penalty and criterion, because
+/// all of them are tensor operations.
 ///
-/// λ is a fresh leaf in every bunch, and results leave the tape: bunches do not
-/// chain together.
+/// λ is a new leaf in every bunch, and results are detached from the tape, so the tape never spans
+/// two bunches.
 ///
 /// # Memory
-/// On a fused data term the tape holds some n×r and m×r matrices per update. On tensors as
-/// large as X it keeps about ten n×m and twenty n×r matrices per update. Where rows of W are
-/// independent they are then taken in blocks of [`block_rows`](Reverse::block_rows) and the
-/// memory does not grow with n beyond a block.
+/// On a fused data term the tape holds some n×r and m×r matrices per update. On tensors as large as
+/// X it keeps about ten n×m and twenty n×r matrices per update. If rows of W are independent, they
+/// are then taken in blocks of [`block_rows`](Reverse::block_rows) and the memory does not grow
+/// with n beyond a block.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Reverse {
-    /// Rows per tape; `None` chooses so many that x of a block has about 2¹⁵
-    /// entries (256 kB: what an operation leaves is in the cache for the next). The blocks do not depend on the machine.
+    /// Rows per tape. `None` chooses blocks with about 2¹⁵ entries of x (256 kB), so that the
+    /// result of an operation is in the cache for the next. The blocks do not depend on the
+    /// machine.
     pub block_rows: Option<usize>,
 }
 
 /// Entries of a block's x that `block_rows: None` aims for.
 const BLOCK_ENTRIES: usize = 1 << 15;
-/// Fewer rows than this make poor matrix products.
+/// Smallest number of rows of a block. Matrix products with fewer rows are inefficient.
 const LEAST_ROWS: usize = 16;
 
 impl Reverse {
@@ -56,7 +57,7 @@ impl Differentiate for Reverse {
         if block == n {
             return Ok(on_one_tape(bunch, pair, lambda));
         }
-        // Independent rows are independent tapes, on as many threads as there are.
+        // Blocks of independent rows have their own tapes, and run on all threads.
         let starts: Vec<usize> = (0..n).step_by(block).collect();
         let parts = starts.into_par_iter().map(|start| {
             let rows = start..(start + block).min(n);
@@ -80,7 +81,7 @@ impl Differentiate for Reverse {
             if rows == n {
                 Tensor::cat(tensors, 0)
             } else {
-                // Shared by all rows: each block has its share.
+                // A weight that all rows share: the gradients of the blocks are added.
                 let sum = tensors.into_iter().reduce(|sum, share| sum + share);
                 sum.expect("there is a block")
             }
@@ -110,7 +111,7 @@ fn on_one_tape(bunch: &Bunch, pair: &Pair, lambda: &[Tensor<2>]) -> Hypergradien
     let errors = taped.outer_errors(&end);
     let outer_error = bunch.processes.total(to_host(&errors).iter().sum());
     let total = errors.sum();
-    // Where nothing is tuned, nothing is on the tape.
+    // If nothing is tuned, nothing is on the tape.
     let backward = total.is_tracked().then(|| total.backward());
     let gradients = leaves.iter().zip(lambda).enumerate();
     let gradients = gradients.map(|(index, (leaf, weight))| {

@@ -1,13 +1,13 @@
-//! Steps of weights that are held together.
+//! Steps of the weights of a hierarchical scope.
 //!
-//! In a hierarchical group `log λ_k = μ + δ_k`, and what goes downhill is not E itself but
+//! In a hierarchical group `log λ_k = μ + δ_k`, and the minimised quantity is not E itself but
 //!
 //! $$ \tfrac N2 \log E + \sum_k \frac{\delta_k^2}{2\tau^2} $$
 //!
-//! N the weight of the entries that E counts: the logarithm of the likelihood of Gaussian
-//! errors of unknown size, and of `δ_k ~ N(0, τ²)`. It knows no units, and with few
-//! held-out entries the deviations stay small. The level μ (the mean of the log λ_k) and
-//! the deviations then step as numbers of their own.
+//! where N is the total weight of the entries that E counts. It is the negative log-likelihood of
+//! Gaussian errors of unknown size and of `δ_k ~ N(0, τ²)`. It does not depend on units, and with
+//! few held-out entries the deviations stay small. The level μ (the mean of the log λ_k) and the
+//! deviations step separately.
 
 use ndarray::Array2;
 
@@ -16,17 +16,17 @@ use super::{Layout, Scope, StepAt, StepRule};
 /// The step of a whole column whose groups may be hierarchical.
 #[derive(Debug, Clone)]
 pub(crate) struct Hierarchy {
-    /// The place of each group, and its τ if it is hierarchical.
+    /// The range of each group in the column, and its τ if it is hierarchical.
     groups: Vec<(std::ops::Range<usize>, Option<f64>)>,
 }
 
-/// The state of a run, as far as a step needs to know.
+/// The part of a run's state that a step needs.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct StepContext {
     pub(crate) at: StepAt,
     /// N / (2E).
     pub(crate) evidence: f64,
-    /// The interval that λ is kept in.
+    /// The interval of λ.
     pub(crate) interval: (f64, f64),
 }
 
@@ -47,7 +47,7 @@ impl Hierarchy {
         self.groups.iter().filter(of_group).count()
     }
 
-    /// The memory of the step, for the weights and for the levels: empty as yet.
+    /// The memory of the step for the weights and the levels, filled with zeros.
     pub(crate) fn memory(&self, step: &dyn StepRule, weights: usize) -> Array2<f64> {
         Array2::zeros((weights + self.levels(), step.memories()))
     }
@@ -65,15 +65,15 @@ impl Hierarchy {
         memory: &mut Array2<f64>,
     ) {
         let (least, most) = context.interval;
-        // A weight of zero was asked for, and stays. (Without a lower end nothing has to be
-        // remembered for that: an iteration of the paper's allocates nothing.)
+        // A given weight of zero stays zero. (Without a lower end no copy is needed for that, so an
+        // iteration of the paper's algorithm allocates nothing.)
         let before = (least > 0.0).then(|| lambda.clone());
         if self.levels() == 0 {
             step.step(lambda, hypergradient, context.at, memory);
         } else {
             self.step_in_parts(step, lambda, hypergradient, context, memory);
         }
-        // Not `clamp`: what is not a number must stay one, to be noticed.
+        // Not `clamp`, because NaN must stay NaN, so that it is noticed.
         lambda.mapv_inplace(|weight| {
             if weight < 0.0 {
                 0.0
@@ -92,8 +92,8 @@ impl Hierarchy {
         }
     }
 
-    /// Each λ_k as e^δ_k with its group's e^μ behind all of them, stepped like weights
-    /// and put together again.
+    /// Splits each λ_k into e^δ_k and its group's e^μ, steps these like weights, and joins them
+    /// again.
     fn step_in_parts(
         &self,
         step: &dyn StepRule,
@@ -115,7 +115,7 @@ impl Hierarchy {
                 continue;
             };
             let level = next_level.next().expect("it has no end");
-            // A weight of zero stays one and says nothing about the others.
+            // A weight of zero stays zero and does not affect the others.
             let positive = || range.clone().filter(|index| lambda[[*index, 0]] > 0.0);
             let logarithms: Vec<f64> = positive().map(|index| lambda[[index, 0]].ln()).collect();
             if logarithms.is_empty() {
@@ -201,7 +201,7 @@ mod tests {
             spread(&tied) < 0.02 && (tied[1] - 1.0).abs() < 1e-2,
             "{tied:?}"
         );
-        // In between, where the two slopes cancel: (N/2E)(θ − target) = −δ/τ².
+        // Between the extremes the two slopes cancel: (N/2E)(θ − target) = −δ/τ².
         for (tau, entries) in [(0.5, 10.0), (0.5, 40.0)] {
             let theta = settled(tau, entries);
             let deviation = theta[2] - 1.0;

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum LambdaStart {
-    /// The method's own: balanced for AltBi and frozen, 0.5 for P-MU.
+    /// Chosen by the method: balanced for AltBi and frozen, 0.5 for P-MU.
     #[default]
     Auto,
     /// The same number for every row.
@@ -17,7 +17,7 @@ pub enum LambdaStart {
 ///
 /// $$ \lambda_i = \frac{\sum_j d(x_{ij}, y_{ij})}{10 \, r(w_i)} $$
 ///
-/// and 0 where `r(w_i) = 0`.
+/// and 0 if `r(w_i) = 0`.
 ///
 /// # Shapes
 /// n numbers each.

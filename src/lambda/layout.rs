@@ -10,7 +10,7 @@ use crate::factors::Side;
 /// The weights of one tuned penalty.
 #[derive(Debug, Clone, PartialEq)]
 pub struct WeightGroup {
-    /// The factor that is penalised.
+    /// The penalised factor.
     pub side: Side,
     /// The penalty's name.
     pub penalty: String,
@@ -21,14 +21,14 @@ pub struct WeightGroup {
 }
 
 impl WeightGroup {
-    /// Whether the weights go with the rows of W, and are split with them over processes.
+    /// Returns true if the weights belong to rows of W, and are split with them over processes.
     pub(crate) fn is_by_row_of_w(&self) -> bool {
         self.side == Side::W && matches!(self.scope, Scope::Row | Scope::Entry)
     }
 }
 
-/// The place of each penalty's weights in the one column that steps, checkpoints and
-/// observers see: W's penalties first, then H's, each row by row.
+/// The position of each penalty's weights in the column λ, which steps, checkpoints and observers
+/// use. W's penalties come first, then H's, each row by row.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Layout {
     /// The groups, in order.
@@ -41,12 +41,12 @@ impl Layout {
         self.groups.iter().map(size).sum()
     }
 
-    /// Whether nothing is tuned.
+    /// Returns true if nothing is tuned.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The place of each group.
+    /// The range of each group in the column.
     pub fn ranges(&self) -> Vec<Range<usize>> {
         let mut end = 0;
         let ranges = self.groups.iter().map(|group| {

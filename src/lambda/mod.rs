@@ -1,8 +1,8 @@
-//! λ: what it belongs to, where it starts, how it steps, and the interval it is kept in.
+//! λ: its scope, its first value, its steps and its interval.
 //!
-//! The paper has one λ_i per row of W ([`Scope::Row`]). Other [scopes](Scope) have fewer
-//! weights or more, several penalties have a group of weights each ([`Layout`]), and all
-//! of them together are one column of numbers, which is what steps and checkpoints see.
+//! The paper has one λ_i per row of W ([`Scope::Row`]). Other [scopes](Scope) have fewer or more
+//! weights. Each penalty has a group of weights ([`Layout`]). All groups together are one column of
+//! numbers, which steps and checkpoints use.
 
 mod hierarchy;
 mod initial;

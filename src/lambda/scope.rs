@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 use crate::penalty::Penalty;
 use crate::words::words;
 
-/// How many weights a tuned penalty has: one λ for …
+/// The part of a factor that one λ belongs to.
 ///
 /// | scope | name | weights on W (on Hᵀ) | shape |
 /// |---|---|---|---|
@@ -17,15 +17,15 @@ use crate::words::words;
 /// | `Shared` | `shared` | one | 1×1 |
 /// | `Component` | `component` | one for each component | 1×r |
 /// | `Entry` | `entry` | one for each entry of the factor | n×r |
-/// | `Hierarchical` | `hierarchical:<τ>` | one for each component, held together | 1×r |
+/// | `Hierarchical` | `hierarchical:<τ>` | one for each component, pulled towards a common mean | 1×r |
 ///
-/// Few weights are safer: free weights of rows overfit the held-out entries. The
-/// hierarchical scope writes `log λ_k = μ + δ_k` and asks that `δ_k ~ N(0, τ²)`: with a
-/// small τ it is one shared weight, with a large one a free weight for each component.
+/// Few weights are safer: free weights of rows overfit the held-out entries. The hierarchical scope
+/// has `log λ_k = μ + δ_k` with `δ_k ~ N(0, τ²)`. With a small τ it is like one shared weight, with
+/// a large one like a free weight for each component.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Scope {
-    /// One weight per row, the paper's.
+    /// One weight per row, as in the paper.
     #[default]
     Row,
     /// One weight.
@@ -41,7 +41,7 @@ pub enum Scope {
 /// The words of a [`Scope`].
 pub const SCOPES: &str = "row, shared, component, entry, hierarchical, hierarchical:<τ>";
 
-/// τ where none is given.
+/// The default τ.
 const SPREAD: f64 = 0.5;
 
 impl FromStr for Scope {
@@ -101,11 +101,11 @@ impl Scope {
         }
     }
 
-    /// Refuses a penalty that cannot be weighted so.
+    /// Refuses a penalty that does not support the scope.
     ///
     /// # Errors
-    /// [`Error::ScopeUnsupported`] for weights by component or entry on a penalty that
-    /// is no sum over entries.
+    /// [`Error::ScopeUnsupported`] for weights by component or entry on a penalty that is not a sum
+    /// over entries.
     pub fn check_penalty(self, penalty: &dyn Penalty) -> Result<()> {
         match self {
             Self::Row | Self::Shared => Ok(()),
@@ -113,7 +113,7 @@ impl Scope {
         }
     }
 
-    /// The shape of the weights for a factor with so many rows and components.
+    /// The shape of the weights for a factor with `rows` rows and `rank` components.
     pub fn shape(self, rows: usize, rank: usize) -> [usize; 2] {
         match self {
             Self::Row => [rows, 1],
@@ -124,10 +124,10 @@ impl Scope {
     }
 }
 
-/// Refuses weights that tell components apart on a penalty that mixes them.
+/// Refuses weights of components or entries for a penalty that is not a sum over entries.
 ///
 /// # Errors
-/// [`Error::ScopeUnsupported`] in the name of the scope.
+/// [`Error::ScopeUnsupported`] with the name of the scope.
 pub(crate) fn check_weights_by_component(penalty: &dyn Penalty, scope: &str) -> Result<()> {
     if penalty.is_sum_over_entries() {
         return Ok(());
@@ -135,7 +135,7 @@ pub(crate) fn check_weights_by_component(penalty: &dyn Penalty, scope: &str) -> 
     Err(Error::ScopeUnsupported {
         scope: scope.into(),
         reason: format!(
-            "penalty '{}' mixes the components of a row; it takes the scopes row and shared",
+            "penalty '{}' is not a sum over entries; use the scope row or shared",
             penalty.name()
         ),
     })
@@ -145,12 +145,12 @@ pub(crate) fn check_weights_by_component(penalty: &dyn Penalty, scope: &str) -> 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Units {
-    /// λ multiplies the penalty as it is: the paper's.
+    /// λ multiplies the penalty, as in the paper.
     #[default]
     Absolute,
-    /// λ is a multiple of the weight at which the penalty pulls as hard as the fit,
-    /// `ΣP / Σp⁺` over the entries that a weight belongs to. Such numbers mean the same
-    /// on all data: e⁻⁵ is little, e⁴ is everything.
+    /// λ is a multiple of the weight at which penalty and fit pull equally hard, `ΣP / Σp⁺` over
+    /// the entries of a weight. Such numbers mean the same on all data: e⁻⁵ is weak, e⁴ dominates
+    /// the fit.
     Relative,
 }
 

@@ -5,8 +5,8 @@ use ndarray::{Array2, Axis, Slice, concatenate};
 use super::{Layout, WeightGroup};
 use crate::processes::Share;
 
-/// The weights that this process has, among those of all: weights of rows and entries of W are
-/// split like the rows themselves, all others are the same on every process.
+/// The weights of this process. Weights of rows and entries of W are split like the rows. All
+/// others are the same on every process.
 #[derive(Debug, Clone)]
 pub(crate) struct LambdaShare {
     layout: Layout,
@@ -43,8 +43,8 @@ impl LambdaShare {
         whole
     }
 
-    /// What there is of each group in a column like λ (or a matrix of its height), with what
-    /// comes after them.
+    /// The part of each group in a column like λ (or a matrix of its height), and the rows after
+    /// all groups.
     fn pieces(&self, layout: &Layout, column: &Array2<f64>) -> Vec<Array2<f64>> {
         let ranges = layout.ranges();
         let end = ranges.last().map_or(0, |range| range.end);
@@ -59,13 +59,14 @@ impl LambdaShare {
         concatenate(Axis(0), &views).expect("pieces of one matrix")
     }
 
-    /// Whether a piece, counted like the groups, is split.
+    /// Returns true if a piece, numbered like the groups, is split over processes.
     fn is_split(&self, piece: usize) -> bool {
         let group = self.layout.groups.get(piece);
         group.is_some_and(WeightGroup::is_by_row_of_w)
     }
 
-    /// A matrix without columns, for another number of weights; one without rows stays as it is.
+    /// A matrix without columns, for another number of weights. A matrix without rows stays as it
+    /// is.
     fn empty(matrix: &Array2<f64>, from: &Layout, to: &Layout) -> Array2<f64> {
         match matrix.nrows() {
             0 => matrix.clone(),
@@ -132,7 +133,7 @@ impl LambdaShare {
         Self::joined(&pieces)
     }
 
-    /// The weights that this process answers for, each weight of the run once.
+    /// The weights that this process counts, so that each weight of the run is counted once.
     pub(crate) fn counted_once(&self, column: &Array2<f64>) -> Vec<f64> {
         let is_first = self.share.processes().is_first();
         let pieces = self.pieces(&self.layout, column).into_iter().enumerate();

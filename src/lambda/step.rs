@@ -7,8 +7,8 @@
 //! | `normalized:ρ` | `log λ − ρ u / max abs u`, with `u = λ dE/dλ`, the slope along log λ |
 //! | `adam:ρ` | Adam (0.9, 0.99) on log λ, its rate falling from ρ to 0 over the iterations |
 //!
-//! The first two have units: what they do depends on the scale of X, W and λ. The last
-//! two do not, and no hypergradient, however large, moves log λ by much more than ρ.
+//! The first two depend on the scale of X, W and λ. The last two do not, and even a huge
+//! hypergradient moves log λ by little more than ρ.
 
 use std::fmt::{self, Debug};
 use std::str::FromStr;
@@ -18,8 +18,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
 
-/// How λ moves from one iteration to the next. A step of your own plugs in like the
-/// built-in ones ([`LambdaStep`]): [`Solver::with_lambda_step`](crate::Solver::with_lambda_step).
+/// A rule for the steps of λ. Your own rule is used like the built-in ones ([`LambdaStep`]):
+/// [`Solver::with_lambda_step`](crate::Solver::with_lambda_step).
 ///
 /// ```
 /// use altbi::lambda::{StepAt, StepRule};
@@ -42,11 +42,11 @@ use crate::error::{Error, Result};
 /// # Ok::<(), altbi::Error>(())
 /// ```
 pub trait StepRule: Debug + Send + Sync {
-    /// One step, in place. It need not stay in the interval of λ: the solver projects.
+    /// One step, in place. The solver projects the result to the interval of λ.
     ///
     /// # Shapes
-    /// `lambda` and `hypergradient` p×1, `memory` p×[`memories`](Self::memories): zeros in
-    /// the first iteration, then what the step left there; checkpoints keep it.
+    /// `lambda` and `hypergradient` p×1, `memory` p×[`memories`](Self::memories): zeros in the
+    /// first iteration, then the values of the last step. Checkpoints save it.
     fn step(
         &self,
         lambda: &mut Array2<f64>,
@@ -55,19 +55,19 @@ pub trait StepRule: Debug + Send + Sync {
         memory: &mut Array2<f64>,
     );
 
-    /// How many numbers it remembers for each weight.
+    /// Numbers of memory per weight.
     fn memories(&self) -> usize {
         0
     }
 
-    /// Whether each weight steps by itself, whatever the others do. Otherwise several processes
-    /// send each other all weights before a step.
+    /// Returns true if the step of a weight does not depend on other weights. Otherwise several
+    /// processes exchange all weights before a step.
     fn is_entrywise(&self) -> bool {
         false
     }
 
-    /// Whether it steps along log λ, as weights that are held together
-    /// ([`Scope::Hierarchical`](super::Scope::Hierarchical)) need it.
+    /// Returns true if it steps along log λ, which
+    /// [`Scope::Hierarchical`](super::Scope::Hierarchical) needs.
     fn is_along_logarithm(&self) -> bool {
         false
     }
@@ -76,34 +76,34 @@ pub trait StepRule: Debug + Send + Sync {
 /// The iteration that a step belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StepAt {
-    /// From 1.
+    /// The iteration, counted from 1.
     pub iteration: usize,
-    /// The last one, if the run goes on for so long.
+    /// The largest number of iterations.
     pub iterations: usize,
 }
 
-/// The built-in steps. Whatever the rule, the result is kept in the interval of λ.
+/// The built-in steps. The result of every rule is projected to the interval of λ.
 ///
-/// The projection is part of the method although the paper does not print it:
-/// `‖LW‖₁ = Σ λ_i ‖w_i‖₁` needs λ ≥ 0, and without it runs become non-finite at
-/// some scales of H. Steps along log λ never leave zero.
+/// The projection is part of the method, although the paper does not mention it: `‖LW‖₁ = Σ λ_i
+/// ‖w_i‖₁` needs λ ≥ 0, and without it runs become non-finite at some scales of H. Steps along log
+/// λ never leave zero.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum LambdaStep {
-    /// `λ − dE/dλ / iteration`, the paper's; iterations count from 1.
+    /// `λ − dE/dλ / iteration`, as in the paper. Iterations are counted from 1.
     #[default]
     InverseIteration,
     /// `λ − c dE/dλ`.
     Constant(f64),
-    /// Along log λ, the row with the steepest slope by this much.
+    /// A step in log λ. The weight with the steepest slope moves by this much.
     Normalized(f64),
     /// Adam on log λ with this rate, which falls linearly to 0.
     Adam(f64),
 }
 
-/// Adam's memory of slopes and of squares.
+/// Decay rates of Adam's means of slopes and of squares.
 const MEMORY: (f64, f64) = (0.9, 0.99);
-/// Slopes beyond this are cut: their squares must be finite.
+/// Slopes are clipped to this, so that their squares are finite.
 const STEEPEST: f64 = 1e100;
 
 impl FromStr for LambdaStep {
@@ -207,7 +207,7 @@ impl StepRule for LambdaStep {
             Self::Adam(rate) => {
                 let (slow, slower) = MEMORY;
                 let power = i32::try_from(iteration).unwrap_or(i32::MAX);
-                // Both means begin at zero; this makes up for it.
+                // This corrects for means that begin at zero.
                 let (ripe, riper) = (1.0 - slow.powi(power), 1.0 - slower.powi(power));
                 let left = 1.0 - (iteration - 1) as f64 / iterations as f64;
                 let entries = lambda.iter_mut().zip(hypergradient);
@@ -337,7 +337,7 @@ mod tests {
             let before = lambda[[0, 0]];
             step.step(&mut lambda, &array![[gradient]], at(k + 1, 8), &mut memory);
             let change = (lambda[[0, 0]] / before).ln().abs();
-            // At most (1 − 0.9) / √(1 − 0.99) = 1, with what the beginning adds.
+            // At most (1 − 0.9) / √(1 − 0.99) = 1, with the correction for the start.
             assert!(
                 change <= 2.0 * rate && lambda[[0, 0]].is_finite(),
                 "{change}"

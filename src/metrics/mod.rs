@@ -1,5 +1,5 @@
-//! How good a factorisation is (errors, sparsity, recovery of known signals), and
-//! what many of them say together.
+//! Measures of a factorisation (errors, sparsity, recovery of known signals), and statistics of
+//! many.
 
 mod relative_error;
 mod signed_rank;

@@ -1,4 +1,4 @@
-//! Errors relative to something.
+//! Relative errors.
 
 use std::ops::Range;
 
@@ -14,9 +14,9 @@ use crate::problem::{Observed, Problem, Weights};
 use crate::sparse::{Matrix, SparseMatrix};
 use crate::update::Rule;
 
-/// `D(X, WH) / D(X, mean of X)`, the mean taken over the observed entries with
-/// their weights: 0 is a perfect fit, 1 is no better than one number for all.
-/// NaN for a constant X, which one number fits perfectly.
+/// `D(X, WH) / D(X, mean of X)`, where the mean is the weighted mean of the observed entries. 0 is
+/// a perfect fit; 1 is no better than a constant. NaN for a constant X, which a constant fits
+/// perfectly.
 pub fn relative_error(problem: &Problem, rule: &Rule, divergence: f64) -> f64 {
     let mean = problem.mean();
     let of_mean = match problem.x() {
@@ -28,10 +28,10 @@ pub fn relative_error(problem: &Problem, rule: &Rule, divergence: f64) -> f64 {
     let weighs = |index| problem.mask().is_none_or(|mask| mask[index] > 0.0);
     let entries = problem.x().entries();
     let seen = entries.filter(|(row, column, _)| weighs((*row, *column)));
-    // (All zeros of a sparse matrix are one more value.)
+    // (The zeros of a sparse matrix add one more value.)
     let zero = problem.x().as_sparse().filter(|_| elsewhere(problem) > 0.0);
     let zero = zero.filter(|x| x.unstored() > 0.0).map(|_| 0.0);
-    // The largest, and the smallest with its sign turned.
+    // The largest value, and the smallest with reversed sign.
     let mut ends = [f64::NEG_INFINITY; 2];
     for x in seen.map(|(.., x)| x).chain(zero) {
         ends = [ends[0].max(x), ends[1].max(-x)];
@@ -44,7 +44,7 @@ pub fn relative_error(problem: &Problem, rule: &Rule, divergence: f64) -> f64 {
     }
 }
 
-/// The weight of what a sparse matrix does not store.
+/// The weight of entries that a sparse matrix does not store.
 fn elsewhere(problem: &Problem) -> f64 {
     match problem.mask() {
         Some(Weights::Listed { elsewhere, .. }) => *elsewhere,
@@ -52,10 +52,10 @@ fn elsewhere(problem: &Problem) -> f64 {
     }
 }
 
-/// Entries that are measured together.
+/// Entries per tensor operation.
 const PIECE: usize = 1 << 16;
 
-/// D(X, c), in the time of what is stored: zeros are all alike.
+/// D(X, c). Its cost grows with the stored entries, because all zeros add the same.
 fn of_constant(
     problem: &Problem,
     x: &SparseMatrix,
@@ -70,7 +70,8 @@ fn of_constant(
     let weight = |row, column| problem.mask().map_or(1.0, |mask| mask[(row, column)]);
     let mut weights = x.triplets().map(|(row, column, _)| weight(row, column));
     let mut weighed = 0.0;
-    // Some at a time: a tensor operation makes a matrix for each of its steps.
+    // It processes a piece at a time, because a tensor operation allocates a matrix for each of its
+    // steps.
     let mut stored = 0.0;
     for piece in x.values().chunks(PIECE) {
         for value in values(piece) {
@@ -89,8 +90,8 @@ fn of_constant(
     }
 }
 
-/// The paper's `D₁(X, WH) / Σ x log x`, reported beside the other. Its
-/// denominator is negative for some data (the paper's benchmarks B and D).
+/// The paper's `D₁(X, WH) / Σ x log x`, reported beside the relative error. Its denominator is
+/// negative for some data (the paper's benchmarks B and D).
 pub fn paper_relative_error(problem: &Problem, factors: &Factors) -> f64 {
     let floor = Beta::KL.floor(problem.precision());
     let h = problem.state(&factors.h);
@@ -112,7 +113,7 @@ pub fn paper_relative_error(problem: &Problem, factors: &Factors) -> f64 {
     totals[0] / totals[1]
 }
 
-/// D₁(X, WH): the sum of WH over all entries, and what those that are stored or listed add.
+/// D₁(X, WH): the sum of WH over all entries, plus the terms of stored or listed entries.
 fn kl_of_sparse(problem: &Problem, x: &SparseMatrix, factors: &Factors, floor: f64) -> f64 {
     let omega = elsewhere(problem);
     let codes = factors.h.t().as_standard_layout().into_owned();
@@ -138,7 +139,7 @@ fn kl_of_sparse(problem: &Problem, x: &SparseMatrix, factors: &Factors, floor: f
             let (columns, weights) = at.row(row);
             for (column, weight) in columns.iter().zip(weights) {
                 let column = *column as usize;
-                // (Those that are stored are counted above.)
+                // (Stored entries are counted above.)
                 if x.get(row, column).is_none() {
                     sum += (weight - omega) * y(row, column);
                 }
@@ -166,7 +167,7 @@ fn total(
     if blocks.len() == 1 {
         return blocks.into_iter().map(of_block).sum();
     }
-    // In their order, whatever the number of threads.
+    // Summed in order, so that the number of threads does not matter.
     let parts: Vec<f64> = blocks.into_par_iter().map(of_block).collect();
     parts.iter().sum()
 }

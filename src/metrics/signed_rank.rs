@@ -1,4 +1,4 @@
-//! Paired differences: are they more than chance?
+//! Tests of paired differences.
 
 use std::cmp::Ordering;
 
@@ -15,16 +15,15 @@ pub struct PairedDifference {
     pub standard_error: f64,
     /// Median of first − second.
     pub median: f64,
-    /// Which way the ranks point: 1 if those of positive differences outweigh the
-    /// others, −1 if they are outweighed, 0 at a draw. A few large differences can give
-    /// the mean another sign.
+    /// Sign of the rank statistic: 1 if positive differences have the larger sum of ranks, −1 if
+    /// negative ones have, 0 for a tie. It may differ from the sign of the mean.
     pub direction: f64,
     /// p of the two-sided Wilcoxon signed-rank test.
     pub p: f64,
 }
 
 impl PairedDifference {
-    /// Of these differences; `None` if there are none or one is NaN.
+    /// The statistics of these differences. `None` if there are none or one is NaN.
     pub fn of(differences: &[f64]) -> Option<Self> {
         let spread = Spread::of(differences)?;
         let (direction, p) = test(differences);
@@ -38,12 +37,11 @@ impl PairedDifference {
     }
 }
 
-/// The two-sided p of the Wilcoxon signed-rank test: how often random signs would
-/// give a sum of ranks at least as far from its middle as these differences do.
+/// The two-sided p of the Wilcoxon signed-rank test: the probability that random signs give a sum
+/// of ranks at least as far from its mean as that of these differences.
 ///
-/// Zeros are left out (Wilcoxon's own rule); equal sizes share their mean rank;
-/// the distribution is counted exactly, ties included, so there is no
-/// approximation to be wary of. Without any difference p is 1.
+/// Zeros are left out (Wilcoxon's own rule). Equal sizes share their mean rank. The distribution is
+/// exact, also with ties. If all differences are zero, p is 1.
 pub fn signed_rank(differences: &[f64]) -> f64 {
     test(differences).1
 }
@@ -56,7 +54,7 @@ fn test(differences: &[f64]) -> (f64, f64) {
         .map(|difference| (difference.abs(), *difference > 0.0))
         .collect();
     sizes.sort_by(|a, b| a.0.total_cmp(&b.0));
-    // Twice the rank is whole even where several share one.
+    // Twice the rank is a whole number, even for shared ranks.
     let mut doubled = vec![0usize; sizes.len()];
     let mut first = 0;
     while first < sizes.len() {
@@ -89,8 +87,7 @@ fn test(differences: &[f64]) -> (f64, f64) {
     (direction, (2.0 * below).min(1.0))
 }
 
-/// Holm's correction: the p of each of several tests, raised so that among all of
-/// them a false alarm is as rare as a single p promises.
+/// Holm's correction of the p of several tests. It controls the probability of any false positive.
 pub fn holm(p: &[f64]) -> Vec<f64> {
     let mut order: Vec<usize> = (0..p.len()).collect();
     order.sort_by(|a, b| p[*a].total_cmp(&p[*b]));

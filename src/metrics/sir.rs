@@ -1,4 +1,4 @@
-//! The signal-to-interference ratio: how well known signals were recovered.
+//! The signal-to-interference ratio (SIR), which measures the recovery of known signals.
 
 use ndarray::{Array2, ArrayView1};
 use pathfinding::kuhn_munkres::kuhn_munkres;
@@ -7,14 +7,14 @@ use pathfinding::matrix::Matrix;
 use crate::error::{Error, Result};
 use crate::factors::Factors;
 
-/// How well each true component was recovered, in decibels.
+/// The recovery of each true component, in decibels.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Recovery {
     /// SIR of each column of W, in the order of the true components.
     pub w: Vec<f64>,
     /// SIR of each row of H, in the order of the true components.
     pub h: Vec<f64>,
-    /// Which estimated component belongs to each true one.
+    /// The estimated component for each true one.
     pub assignment: Vec<usize>,
 }
 
@@ -69,7 +69,7 @@ pub fn recovery(
     let cosines = |k: usize, l: usize| {
         cosine(true_w.column(k), w.column(l)) + cosine(true_h.row(k), h.row(l))
     };
-    // The algorithm wants whole numbers; ten digits of a cosine are plenty.
+    // The algorithm needs whole numbers. Ten digits of a cosine are enough.
     let weights = Matrix::from_fn(rank, estimated, |(k, l)| (1e10 * cosines(k, l)) as i64);
     let (_, assignment) = kuhn_munkres(&weights);
     let sir = |a: ArrayView1<f64>, b: ArrayView1<f64>| {
@@ -88,12 +88,11 @@ pub fn recovery(
     })
 }
 
-/// How alike the components of two pairs of factors are: the mean cosine of W's columns and
-/// that of H's rows, components assigned as in [`recovery`]. 1 is the same up to order and
-/// scale.
+/// The similarity of two pairs of factors: the mean cosine of W's columns and that of H's rows,
+/// with components assigned as in [`recovery`]. 1 means equal up to order and scale.
 ///
 /// # Errors
-/// As [`recovery`].
+/// Those of [`recovery`].
 ///
 /// # Shapes
 /// Both pairs n×r and r×m.

@@ -7,8 +7,8 @@ use crate::processes::Processes;
 /// Entries below this share of their signal's maximum count as zero.
 const THRESHOLD: f64 = 1e-3;
 
-/// `100 (1 − #(A > τ) / #A)` after scaling each column of W to maximum 1,
-/// τ = 1e-3. (As printed in the paper, the formula goes negative.)
+/// `100 (1 − #(A > τ) / #A)` after scaling each column of W to maximum 1, τ = 1e-3. (The formula in
+/// the paper can be negative.)
 ///
 /// # Shapes
 /// `w` n×r.
@@ -16,7 +16,7 @@ pub fn sparsity_w(w: &Array2<f64>) -> f64 {
     sparsity_w_over(w, &Processes::default())
 }
 
-/// The same where processes share the rows of W.
+/// The same, if processes share the rows of W.
 pub(crate) fn sparsity_w_over(w: &Array2<f64>, processes: &Processes) -> f64 {
     let largest = |column: ArrayView1<f64>| column.iter().copied().fold(0.0, f64::max);
     let mut scales: Vec<f64> = w.columns().into_iter().map(largest).collect();

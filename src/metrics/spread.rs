@@ -1,11 +1,11 @@
-//! Many numbers in a few: mean, deviation, quartiles, density.
+//! Statistics of numbers: mean, deviation, quartiles, density.
 
 use serde::{Deserialize, Serialize};
 
 /// The location and the spread of numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Spread {
-    /// How many there are.
+    /// The count.
     pub count: usize,
     /// Their mean.
     pub mean: f64,
@@ -13,18 +13,18 @@ pub struct Spread {
     pub deviation: f64,
     /// The smallest.
     pub least: f64,
-    /// A quarter lies below.
+    /// The lower quartile.
     pub lower_quartile: f64,
-    /// Half lies below.
+    /// The median.
     pub median: f64,
-    /// A quarter lies above.
+    /// The upper quartile.
     pub upper_quartile: f64,
     /// The largest.
     pub most: f64,
 }
 
 impl Spread {
-    /// Of these numbers; `None` if there are none or one is NaN.
+    /// The statistics of these numbers. `None` if there are none or one is NaN.
     pub fn of(values: &[f64]) -> Option<Self> {
         let sorted = sorted(values)?;
         let count = sorted.len();
@@ -71,7 +71,7 @@ pub fn quantile(sorted: &[f64], share: f64) -> f64 {
     let below = place.floor() as usize;
     let above = (below + 1).min(sorted.len() - 1);
     let weight = place - below as f64;
-    // Infinite neighbours have no point between them.
+    // Infinite neighbours cannot be interpolated.
     if weight == 0.0 || sorted[below] == sorted[above] {
         sorted[below]
     } else {
@@ -79,9 +79,8 @@ pub fn quantile(sorted: &[f64], share: f64) -> f64 {
     }
 }
 
-/// The density of nonnegative numbers at evenly spaced places of `[0, to]`: a
-/// Gaussian around each (bandwidth after Silverman), what would fall below zero
-/// reflected.
+/// The density of nonnegative numbers at evenly spaced places of `[0, to]`: a Gaussian around each
+/// (with Silverman's bandwidth), reflected at zero.
 pub fn density(values: &[f64], to: f64, places: usize) -> Vec<(f64, f64)> {
     let Some(spread) = Spread::of(values) else {
         return Vec::new();
@@ -92,7 +91,7 @@ pub fn density(values: &[f64], to: f64, places: usize) -> Vec<(f64, f64)> {
         (deviation, _) => deviation,
     };
     let bandwidth = 0.9 * width * (values.len() as f64).powf(-0.2);
-    // Numbers that hardly differ still need a shape to be seen.
+    // Numbers that hardly differ still need a visible width.
     let bandwidth = bandwidth.max(to / 200.0);
     let scale = 1.0 / (values.len() as f64 * bandwidth * (2.0 * std::f64::consts::PI).sqrt());
     let bell = |distance: f64| (-0.5 * (distance / bandwidth).powi(2)).exp();

@@ -1,4 +1,4 @@
-//! Smoothness along rows that several processes have.
+//! Smoothness along rows that several processes share.
 
 use burn::tensor::Tensor;
 
@@ -6,11 +6,11 @@ use super::{Coupling, Penalty, Smooth};
 use crate::processes::Processes;
 use crate::split::{MajoriserPowers, Split};
 
-/// [`Smooth`] where the next row may be another process's: rows are compared with their
-/// neighbours on both sides of the border, which processes exchange.
+/// [`Smooth`] for several processes. Neighbouring rows may belong to different processes, which
+/// exchange the rows at their borders.
 ///
-/// With one row more at either end every form of the chain is right on the rows in between,
-/// transposed ones too: an entry reaches no further than its neighbours.
+/// The forms of the chain are evaluated with one more row at either end. They are then correct on
+/// the rows in between, also the transposed ones, because an entry depends only on its neighbours.
 #[derive(Debug, Clone)]
 pub(super) struct SmoothAcross {
     processes: Processes,
@@ -38,7 +38,7 @@ impl SmoothAcross {
         self.processes.with_borders(rows)
     }
 
-    /// A weight, with borders where each row has its own.
+    /// A weight. If each row has its own, it includes those of the border rows.
     fn weight(&self, w: &Tensor<2>, weight: &Tensor<2>) -> Tensor<2> {
         if weight.dims()[0] == w.dims()[0] {
             self.with_borders(weight)

@@ -1,7 +1,7 @@
-//! Squared differences along edges: what smoothness and graphs have in common.
+//! Squared differences along edges, the common part of smoothness and graphs.
 //!
-//! An edge between rows i and j with strength a adds `½ a Σ_k (w_ik − w_jk)²`. It is shared half
-//! and half by its rows, so that with weights λ it weighs `e = ½ a (λ_i + λ_j)`, and the
+//! An edge between rows i and j with strength a adds `½ a Σ_k (w_ik − w_jk)²`. Half of it belongs
+//! to each of its rows. So with weights λ the edge has the weight `e = ½ a (λ_i + λ_j)`, and the
 //! gradient splits into
 //!
 //! $$ p^+_i = \Big(\sum_j e_{ij}\Big) w_i, \qquad p^-_i = \sum_j e_{ij} w_j $$
@@ -19,7 +19,7 @@ use crate::split::{MajoriserPowers, Split};
 /// Edges on tensors.
 ///
 /// # Shapes
-/// Factors n×r, weights broadcasting to it, strengths one for each edge.
+/// Factors are n×r, weights broadcast to that, and each edge has one strength.
 pub(super) struct Edges {
     /// `None`: edge i lies between rows i and i + 1.
     ends: Option<[Vec<i64>; 2]>,
@@ -27,7 +27,7 @@ pub(super) struct Edges {
 }
 
 impl Edges {
-    /// From pairs of rows.
+    /// Edges from pairs of rows.
     pub(super) fn new(pairs: impl Iterator<Item = (usize, usize, f64)>) -> Self {
         let (mut from, mut to, mut strengths) = (Vec::new(), Vec::new(), Vec::new());
         for (i, j, strength) in pairs {
@@ -41,8 +41,8 @@ impl Edges {
         }
     }
 
-    /// Each of `rows` rows tied to the next, for which slices do: picking rows one by one is much
-    /// slower.
+    /// Edges from each of `rows` rows to the next. They use slices, because selecting rows one by
+    /// one is much slower.
     pub(super) fn chain(rows: usize) -> Self {
         Self {
             ends: None,
@@ -54,7 +54,7 @@ impl Edges {
         self.strengths.is_empty()
     }
 
-    /// Both ends of each edge, and the strengths, beside a tensor.
+    /// Both ends of each edge, and the strengths, on the device of a tensor.
     fn beside(&self, w: &Tensor<2>) -> Taken {
         let device = w.device();
         let ends = self.ends.as_ref().map(|ends| {
@@ -85,7 +85,7 @@ impl Edges {
         edges.summed([share.clone(), share], w)
     }
 
-    /// `Σ λ r` differentiated, in nonnegative parts.
+    /// The gradient of `Σ λ r` in nonnegative parts.
     pub(super) fn weighted_split(&self, w: &Tensor<2>, weight: &Tensor<2>) -> Split {
         if self.is_empty() {
             return Split {
@@ -129,7 +129,7 @@ pub(super) const POWERS: MajoriserPowers = MajoriserPowers {
     decaying: -1.0,
 };
 
-/// Edges as tensors beside a factor.
+/// Edges as tensors on the device of a factor.
 struct Taken {
     ends: Option<[Tensor<1, Int>; 2]>,
     /// One column.
@@ -153,7 +153,7 @@ impl Taken {
 
     /// `½ a (λ_i + λ_j)`.
     fn weights(&self, weight: &Tensor<2>) -> Tensor<2> {
-        // One weight for all rows is both ends' own.
+        // A weight that all rows share is the weight of both ends.
         let ends = match weight.dims() {
             [1, _] => weight.clone(),
             _ => {
@@ -180,7 +180,7 @@ impl Taken {
     }
 }
 
-/// A penalty of differences along edges; [`Coupling`] and [`HostPenalty`] follow.
+/// A penalty of differences along edges. [`Coupling`] and [`HostPenalty`] are implemented for it.
 pub(super) trait Along: Debug + Sync {
     /// The edges between the rows of a factor.
     fn edges_of(&self, w: &Tensor<2>) -> Edges;
@@ -272,7 +272,7 @@ impl<P: Along> HostPenalty for P {
                 for k in 0..w.rank {
                     let edge = weight_of(weight, [i, j], strength, k);
                     factor[k] += edge * (positive[k] + negative_there[k]);
-                    // Half of the edge's, which both of its ends share.
+                    // Half of the edge's cotangent, because both ends share it.
                     let along = positive[k] * own[k]
                         + positive_there[k] * other[k]
                         + negative[k] * other[k]

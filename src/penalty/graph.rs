@@ -1,4 +1,4 @@
-//! Likeness along the edges of a graph: neighbours should be alike.
+//! The graph penalty: neighbours in a graph should be alike.
 
 use std::sync::Arc;
 
@@ -9,13 +9,13 @@ use super::{Coupling, HostPenalty, Penalty, constant_like};
 use crate::error::{Error, Result};
 use crate::split::{MajoriserPowers, Split};
 
-/// Squared differences along the edges of a graph whose vertices are the rows of the factor,
-/// as graph-regularised NMF has it.
+/// Squared differences along the edges of a graph whose vertices are the rows of the factor, as in
+/// graph-regularised NMF.
 ///
 /// $$ \sum_i r_i(W) = \frac12 \sum_{\text{edges } ij} a_{ij} \sum_k (w_{i,k} - w_{j,k})^2 $$
 ///
-/// Every edge is shared half and half by its two rows. [`Smooth`](super::Smooth) is the graph
-/// that is a chain. Rows are coupled, so modes that treat rows as independent cannot be used.
+/// Half of every edge belongs to each of its two rows. [`Smooth`](super::Smooth) is the special
+/// case of a chain. Rows are coupled, so modes that treat rows as independent cannot be used.
 ///
 /// ```
 /// use altbi::penalty::Graph;
@@ -43,8 +43,8 @@ impl std::fmt::Debug for Graph {
 }
 
 impl Graph {
-    /// From edges (i, j, strength) between vertices that count from 0. An edge that is given
-    /// twice, either way round, has the sum of its strengths; a loop does nothing.
+    /// A graph from edges (i, j, strength) between vertices that are counted from 0. If an edge is
+    /// given twice, in either direction, its strengths are added. A loop has no effect.
     ///
     /// # Errors
     /// [`Error::Edge`] for a vertex that does not exist, or a strength that is negative or not
@@ -93,7 +93,8 @@ impl Graph {
         })
     }
 
-    /// The pixels of a picture, row by row, each tied to those beside, above and below it.
+    /// The graph of a picture's pixels, row by row. Each pixel is a neighbour of those beside,
+    /// above and below it.
     pub fn grid(height: usize, width: usize) -> Self {
         let pixels = (0..height).flat_map(|y| (0..width).map(move |x| (y, x)));
         let edges = pixels.flat_map(|(y, x)| {

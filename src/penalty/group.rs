@@ -13,15 +13,15 @@ use crate::split::{MajoriserPowers, Split};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Group;
 
-/// `1 / ‖w_i‖₂` of each row (n×1), flat where the norm is below the floor.
+/// `1 / ‖w_i‖₂` of each row (n×1), constant if the norm is below the floor.
 pub(super) fn inverse_norm(w: &Tensor<2>) -> Tensor<2> {
     let floor = Precision::of(w).floor();
     let squares = w.clone().square().sum_dim(1);
     Floored::new(squares, floor * floor).value.sqrt().recip()
 }
 
-/// Where the norm of a row is above the floor: 1, elsewhere 0 (n×1). Tangents
-/// are multiplied by it, as the tape's floor is flat there.
+/// 1 for rows whose norm is above the floor, 0 for the others (n×1). Tangents are multiplied by it,
+/// because the derivative of the floor is zero.
 pub(super) fn above_floor(w: &Tensor<2>) -> Tensor<2> {
     let floor = Precision::of(w).floor();
     let squares = w.clone().square().sum_dim(1);

@@ -1,15 +1,15 @@
 //! Penalties on plain numbers, for modes that need no tape.
 //!
-//! On a small factor a tensor operation costs more than its arithmetic. A penalty that also
-//! states its parts here is spared that in adjoint mode and in runs without derivatives; its
-//! tensor form stays what reverse mode, forward mode and the checks use.
+//! On a small factor the overhead of a tensor operation exceeds its arithmetic. A penalty with this
+//! form avoids it in adjoint mode and in runs without derivatives. Reverse mode, forward mode and
+//! the checks use its tensor form.
 
 use std::ops::Range;
 
-/// A factor, or something of its shape: r numbers for each row.
+/// A factor, or a matrix of its shape: r numbers for each row.
 #[derive(Debug, Clone, Copy)]
 pub struct Rows<'a> {
-    /// Row by row.
+    /// The numbers, row by row.
     pub values: &'a [f64],
     /// r.
     pub rank: usize,
@@ -39,10 +39,10 @@ pub struct Spread {
 }
 
 impl Spread {
-    /// From numbers, row by row.
+    /// Weights from numbers, row by row.
     ///
     /// # Panics
-    /// If there are not as many as the shape says.
+    /// If their number does not match the shape.
     pub fn new(values: Vec<f64>, shape: [usize; 2]) -> Self {
         assert_eq!(
             values.len(),
@@ -65,7 +65,7 @@ impl Spread {
 /// The hand-written parts of a penalty on some rows.
 ///
 /// # Shapes
-/// The output has r numbers for each row of the range; all inputs are whole.
+/// The output has r numbers for each row of the range. Inputs have all rows.
 pub trait HostPenalty: Sync {
     /// Adds `λ p⁺` and `λ p⁻`.
     fn add_split(
@@ -77,8 +77,8 @@ pub trait HostPenalty: Sync {
         negative: &mut [f64],
     );
 
-    /// Given the cotangents of these parts, adds the cotangent of w, and writes that of each
-    /// entry's weight.
+    /// For cotangents of these parts, adds the cotangent of w and writes that of each entry's
+    /// weight.
     fn add_cotangent(
         &self,
         w: Rows<'_>,

@@ -8,9 +8,8 @@ use crate::split::{MajoriserPowers, Split};
 
 /// `r(w) = ‖w‖₁ / ‖w‖₂`, between 1 (one entry) and √r (all equal).
 ///
-/// Its gradient `1/‖w‖₂ − ‖w‖₁ w / ‖w‖₂³` splits into exactly these two parts.
-/// A row of zeros has r = 0 and both parts 0. Not convex: no exponent is known
-/// that makes its update monotone.
+/// The two terms of its gradient `1/‖w‖₂ − ‖w‖₁ w / ‖w‖₂³` are its two parts. A row of zeros has r
+/// = 0 and both parts 0. It is not convex, and no exponent is known that makes its update monotone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Hoyer;
 
@@ -32,7 +31,7 @@ impl Penalty for Hoyer {
         let unit = w.clone() * inverse.clone();
         let ratio = unit.clone().sum_dim(1);
         Split {
-            // On a row of zeros 1/‖w‖ would be huge; there the penalty is silent.
+            // On a row of zeros 1/‖w‖ would be huge, so both parts are 0 there.
             positive: inverse.clone() * above_floor(w),
             negative: unit * ratio * inverse * above_floor(w),
         }

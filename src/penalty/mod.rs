@@ -1,4 +1,4 @@
-//! Penalties: what is asked of the rows of a factor, and how penalties add up.
+//! Penalties of the rows of a factor, and their sums.
 //!
 //! | name | type | r(w_i) | use |
 //! |---|---|---|---|
@@ -78,13 +78,13 @@ use crate::error::{Error, Result};
 use crate::processes::Processes;
 use crate::split::{MajoriserPowers, Split};
 
-/// A penalty r of the rows of a factor, to be weighted by λ.
+/// A penalty r of the rows of a factor. λ is its weight.
 ///
 /// Implementations use differentiable tensor operations only. They should be
 /// finite on rows of zeros (`0/0 = 0`).
 ///
 /// # Shapes
-/// `w` is n×r, one penalised row per row.
+/// `w` is n×r, and each row is penalised.
 pub trait Penalty: Debug + Send + Sync {
     /// The name that summaries and errors use.
     fn name(&self) -> String;
@@ -92,25 +92,25 @@ pub trait Penalty: Debug + Send + Sync {
     /// `r(w_i)` of each row: n×1.
     fn value(&self, w: &Tensor<2>) -> Tensor<2>;
 
-    /// Whether r is a sum over entries (for a coupled penalty: over its own column), so that
-    /// it can be weighted by component and by entry, not only by row or all alike. Such a
-    /// penalty answers [`entries`](Penalty::entries).
+    /// Returns true if r is a sum over entries (for a coupled penalty: each within its own column).
+    /// Then components and entries can have their own weights. Such a penalty must implement
+    /// [`entries`](Penalty::entries).
     fn is_sum_over_entries(&self) -> bool {
         false
     }
 
-    /// The number of rows of the factors that it is made for; `None`: any. Others are refused.
+    /// The number of rows that a factor must have, or `None` for any number.
     fn rows(&self) -> Option<usize> {
         None
     }
 
-    /// Whether it can be evaluated on some rows of the factor alone. A penalty tied to a
+    /// Returns true if it can be evaluated on some rows of the factor alone. A penalty for a fixed
     /// shape (a map, a graph) cannot; then the engines are compared on all rows.
     fn takes_any_rows(&self) -> bool {
         false
     }
 
-    /// The share of each entry in `r(w_i)`, n×r, where r is such a sum.
+    /// The share of each entry in `r(w_i)`, n×r, if r is a sum over entries.
     fn entries(&self, w: &Tensor<2>) -> Option<Tensor<2>> {
         let _ = w;
         None
@@ -120,8 +120,8 @@ pub trait Penalty: Debug + Send + Sync {
     /// broadcasting to it.
     fn split(&self, w: &Tensor<2>) -> Split;
 
-    /// The hand-written derivative of [`split`](Penalty::split) in a direction
-    /// (n×r). Without it forward and implicit mode refuse by name.
+    /// The hand-written derivative of [`split`](Penalty::split) in a direction (n×r). Without it
+    /// forward and implicit mode refuse.
     fn tangent(&self, w: &Tensor<2>, direction: &Tensor<2>) -> Option<Split> {
         let _ = (w, direction);
         None
@@ -135,32 +135,30 @@ pub trait Penalty: Debug + Send + Sync {
         None
     }
 
-    /// A penalty that ties rows together answers with its weighted forms here;
-    /// then rows are not independent, and no mode may treat them as if they were.
+    /// The weighted forms of a penalty that couples rows. `None` means that rows are independent.
     fn coupling(&self) -> Option<&dyn Coupling> {
         None
     }
 
-    /// The same penalty where other processes have the rows next to these. Only a penalty that
-    /// ties rows together is asked; `None`: it needs all rows in one process.
+    /// The same penalty for several processes, which have the neighbouring rows. It is called only
+    /// if the penalty couples rows. `None` means that it needs all rows in one process.
     fn across(&self, processes: &Processes) -> Option<Arc<dyn Penalty>> {
         let _ = processes;
         None
     }
 
-    /// How its majoriser grows; `None` where no monotone update is known.
+    /// The powers of its majoriser, or `None` if no monotone update is known.
     fn majoriser_powers(&self) -> Option<MajoriserPowers> {
         None
     }
 
-    /// Which of the penalties it is that the loops of the paper's bunch know. `None`: bunches
-    /// with it run on the data term.
+    /// Its form in the loops of the paper's bunch. With `None`, bunches run on the data term.
     fn fused(&self) -> Option<FusedPenalty> {
         None
     }
 
-    /// The same penalty on plain numbers, where it has such a form. `None`: tensor operations
-    /// do for it everywhere.
+    /// The same penalty on plain numbers, if it has such a form. With `None`, tensor operations are
+    /// used everywhere.
     fn on_host(&self) -> Option<&dyn HostPenalty> {
         None
     }
@@ -168,10 +166,9 @@ pub trait Penalty: Debug + Send + Sync {
 
 /// The weighted forms of a penalty that couples rows.
 ///
-/// When rows are coupled and each has its own λ_i, the gradient of
-/// `Σ_i λ_i r_i(W)` is not `λ_i` times an unweighted gradient: row i's gradient
-/// involves its neighbours' weights too. Such penalties therefore state all
-/// forms with the weights inside. Each is linear in the weights.
+/// If rows are coupled and each has its own λ_i, the gradient of `Σ_i λ_i r_i(W)` is not `λ_i`
+/// times an unweighted gradient: the gradient of row i involves its neighbours' weights too. So
+/// these forms include the weights. Each is linear in the weights.
 ///
 /// # Shapes
 /// `w` is n×r; `weight` broadcasts to it.
@@ -255,8 +252,8 @@ impl<P: Penalty + ?Sized> Penalty for Arc<P> {
     }
 }
 
-/// A penalty that the paper's [fused bunch](mod@crate::engine) knows;
-/// [`Penalty::fused`] names it.
+/// A penalty that the paper's [fused bunch](mod@crate::engine) supports. [`Penalty::fused`] returns
+/// it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FusedPenalty {
     /// [`L1`].
@@ -299,17 +296,15 @@ pub fn by_name(name: &str) -> Result<Arc<dyn Penalty>> {
     })
 }
 
-/// A 1×1 tensor of zeros or ones beside `w`, for parts that are the same
-/// everywhere.
+/// A 1×1 tensor on the device of `w`, for parts that are constant.
 fn constant_like(w: &Tensor<2>, value: f64) -> Tensor<2> {
     Tensor::full([1, 1], value, (&w.device(), w.dtype()))
 }
 
 #[cfg(test)]
 pub(crate) mod tests {
-    //! One test bench for every penalty: its value against a plain loop, its
-    //! split against the value's differences, its tangent against the split's,
-    //! and its cotangent against the tangent.
+    //! The common tests of every penalty: its value against a plain loop, its split against the
+    //! value's differences, its tangent against the split's, and its cotangent against the tangent.
 
     use super::*;
     use crate::device::Device;
@@ -341,8 +336,8 @@ pub(crate) mod tests {
         a.iter().zip(b).map(|(a, b)| a * b).sum()
     }
 
-    /// Runs the bench; `value` is the plain-loop value of one row of W, given all
-    /// rows and the row's index.
+    /// Runs the tests. `value` is the plain-loop value of one row of W, given all rows and the
+    /// row's index.
     pub fn bench(penalty: &dyn Penalty, value: impl Fn(&[[f64; 3]; 4], usize) -> f64) {
         let rows: [[f64; 3]; 4] = std::array::from_fn(|i| std::array::from_fn(|k| W[3 * i + k]));
         let values = to_host(&penalty.value(&matrix(&W)));
@@ -404,7 +399,7 @@ pub(crate) mod tests {
         let backward = dot(&full(pulled), &DIRECTION);
         assert!((forward - backward).abs() < 1e-13, "{forward} {backward}");
 
-        // Rows that are not zero but below the floor: finite, tangent included.
+        // Rows that are not zero but below the floor give finite numbers, tangent included.
         let tiny = matrix(&W.map(|w| w * 1e-160));
         if penalty.coupling().is_none() {
             let split = penalty.split(&tiny);

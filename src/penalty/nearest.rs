@@ -9,10 +9,10 @@ use crate::problem::{Problem, Weights};
 use crate::sparse::{Matrix, SparseMatrix};
 
 impl Graph {
-    /// Ties every row of X (for H: every column) to the `count` others that are most alike: by
-    /// the cosine between them, over the entries that the updates see in both. An edge is there
-    /// if either of its ends asks for it. It takes a multiplication for each pair of rows and
-    /// column.
+    /// Connects every row of X (for H: every column) to the `count` others that are most alike, by
+    /// the cosine over the entries that the updates see in both. There is an edge if either row is
+    /// among the neighbours of the other. The cost is a multiplication for each pair of rows and
+    /// each column.
     ///
     /// # Errors
     /// [`Error::Setting`] for a count that is not between 1 and the number of other rows.
@@ -37,7 +37,7 @@ impl Graph {
             Side::W => (line, place),
             Side::H => (place, line),
         };
-        // x where it is seen, and whether it is, line by line.
+        // For each line: x of the entries that the updates see, and a mask of these entries.
         let weight = |at| problem.mask().map_or(1.0, |mask| mask[at]);
         let places = || (0..lines).flat_map(|line| (0..length).map(move |place| (line, place)));
         let seen: Vec<f64> = places()
@@ -75,7 +75,7 @@ impl Graph {
 
 /// The edges from a line to those that are most alike.
 fn nearest_of(line: usize, mut others: Vec<(usize, f64)>, count: usize) -> Vec<(usize, usize)> {
-    // Equal ones in their order, so that the graph does not depend on the machine.
+    // Ties are broken by index, so that the graph does not depend on the machine.
     let order = |(i, a): &(usize, f64), (j, b): &(usize, f64)| b.total_cmp(a).then(i.cmp(j));
     if others.len() > count {
         others.select_nth_unstable_by(count - 1, order);
@@ -91,8 +91,7 @@ fn once_each(mut edges: Vec<(usize, usize)>) -> Vec<(usize, usize)> {
     edges
 }
 
-/// The same for a sparse X: lines meet where both have an entry, so that only those are
-/// multiplied.
+/// The same for a sparse X. Only entries that both lines store are multiplied.
 fn sparse_edges(
     problem: &Problem,
     x: &SparseMatrix,
@@ -107,7 +106,7 @@ fn sparse_edges(
     let seen = turned(x.filter(|row, column, _| weight(row, column) > 0.0));
     let by_place = seen.transposed();
     let [lines, length] = seen.shape();
-    // Where zeros are data, what is not seen is listed; otherwise what is seen is.
+    // If zeros are data, the entries that are not seen are listed; otherwise those that are seen.
     let (zeros_count, gaps) = match problem.mask() {
         Some(Weights::Listed { at, elsewhere }) => {
             (*elsewhere > 0.0, turned(at.filter(|_, _, of| of == 0.0)))
@@ -122,7 +121,7 @@ fn sparse_edges(
     let sizes: Vec<f64> = (0..lines).map(squares).collect();
     let edges = (0..lines).into_par_iter().flat_map_iter(|line| {
         let mut product = vec![0.0; lines];
-        // Squares of either line over the places that are seen in both.
+        // Sums of squares of either line over the entries that are seen in both.
         let (mut own, mut other) = if zeros_count {
             (vec![sizes[line]; lines], sizes.clone())
         } else {
@@ -183,7 +182,7 @@ mod tests {
         assert_eq!(edges, [(0, 1, 1.0), (2, 3, 1.0)]);
         let columns = Graph::nearest(&problem, Side::H, 1).unwrap();
         assert_eq!(columns.vertices(), 3);
-        // Unseen entries do not count: row 2 is then like row 0.
+        // Unseen entries do not count, so row 2 is like row 0.
         let mask = array![
             [1.0, 1.0, 1.0],
             [1.0, 1.0, 0.0],

@@ -15,13 +15,11 @@ use crate::split::{MajoriserPowers, Split};
 ///
 /// $$ \sum_i r_i(W) = \frac12 \sum_{i=1}^{n-1} \sum_k (w_{i+1,k} - w_{i,k})^2 $$
 ///
-/// Each difference is shared half and half by its two rows, which defines
-/// `r_i = ¼ Σ_k [(w_i − w_{i−1})² + (w_i − w_{i+1})²]`. With weights λ_i the
-/// difference between rows i and i+1 then weighs `e_i = ½ (λ_i + λ_{i+1})`, and
-/// the gradient splits into
-/// `p⁺_i = (e_{i−1} + e_i) w_i` and `p⁻_i = e_{i−1} w_{i−1} + e_i w_{i+1}`.
-/// With one shared λ that is `λ d_i w_i` and `λ s_i`, d_i the number of
-/// neighbours and s_i their sum.
+/// Half of each difference belongs to each of its two rows: `r_i = ¼ Σ_k [(w_i − w_{i−1})² + (w_i −
+/// w_{i+1})²]`. With weights λ_i the difference between rows i and i+1 then has the weight `e_i = ½
+/// (λ_i + λ_{i+1})`, and the gradient splits into `p⁺_i = (e_{i−1} + e_i) w_i` and `p⁻_i = e_{i−1}
+/// w_{i−1} + e_i w_{i+1}`. With one shared λ the parts are `λ d_i w_i` and `λ s_i`, where d_i is
+/// the number of neighbours and s_i their sum.
 ///
 /// Rows are coupled, so modes that treat rows as independent cannot be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,7 +31,7 @@ impl Along for Smooth {
         Edges::chain(n)
     }
 
-    /// The rows above and below, where they exist.
+    /// The rows above and below, if they exist.
     fn neighbours(&self, i: usize, count: usize) -> impl Iterator<Item = (usize, f64)> {
         let above = i.checked_sub(1);
         let both = above.into_iter().chain((i + 1 < count).then_some(i + 1));

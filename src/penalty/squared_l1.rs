@@ -7,9 +7,9 @@ use crate::split::{MajoriserPowers, Split};
 
 /// `r(w) = (Σ_k w_k)²`, with `p⁺ = 2 Σ_k w_k` and `p⁻ = 0`.
 ///
-/// It asks for few components per row. The paper writes it for columns of H, as
-/// the trace of HᵀEH with E all ones (its sum runs over columns, not rows, as
-/// printed), and weights it by λ/2; here the weight is λ.
+/// It favours few components per row. The paper writes it for columns of H, as the trace of HᵀEH
+/// with E all ones (its sum runs over columns, not rows, as printed), and weights it by λ/2; here
+/// the weight is λ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SquaredL1;
 

@@ -1,4 +1,4 @@
-//! The squared ℓ2 norm, with the half that makes its gradient w.
+//! Half the squared ℓ2 norm, whose gradient is w.
 
 use std::ops::Range;
 
@@ -9,7 +9,7 @@ use crate::split::{MajoriserPowers, Split};
 
 /// `r(w) = ½ Σ_k w_k²`, with `p⁺ = w` and `p⁻ = 0`.
 ///
-/// The paper asks for a linear r, which excludes this one; it works all the same.
+/// The paper requires a linear r, which excludes this one, but it works too.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SquaredL2;
 

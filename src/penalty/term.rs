@@ -12,7 +12,7 @@ use crate::split::Split;
 /// The source of a term's weight.
 #[derive(Debug, Clone)]
 pub enum Weight {
-    /// It is λ, the weight that AltBi tunes.
+    /// λ, which AltBi tunes.
     Tuned,
     /// The same number for every row, never tuned.
     Fixed(f64),
@@ -31,7 +31,7 @@ pub enum Weight {
 pub struct PenaltyTerm {
     /// The penalty.
     pub penalty: Arc<dyn Penalty>,
-    /// How much.
+    /// Its weight.
     pub weight: Weight,
 }
 
@@ -56,7 +56,7 @@ impl PenaltyTerm {
         }
     }
 
-    /// A term whose weight stays as it is.
+    /// A term whose weight is fixed.
     ///
     /// # Errors
     /// [`Error::Setting`] for a weight that is negative or not finite.
@@ -74,8 +74,8 @@ impl PenaltyTerm {
         })
     }
 
-    /// A term whose weight is a number for each row and stays as it is. Tensors
-    /// are made, and checked, by [`Problem::tensor`](crate::Problem::tensor).
+    /// A term with a fixed weight for each row. [`Problem::tensor`](crate::Problem::tensor) makes
+    /// and checks tensors.
     ///
     /// # Shapes
     /// `weights` n×1.
@@ -86,7 +86,7 @@ impl PenaltyTerm {
         }
     }
 
-    /// Whether its weight is tuned.
+    /// Returns true if its weight is tuned.
     pub fn is_tuned(&self) -> bool {
         matches!(self.weight, Weight::Tuned | Weight::Bound(_))
     }
@@ -100,7 +100,7 @@ impl PenaltyTerm {
         }
     }
 
-    /// The same term with its weights, if it has one per row, put through `f`.
+    /// The same term with `f` applied to its weights, if it has one per row.
     pub(crate) fn map_weights(&self, f: impl Fn(&Tensor<2>) -> Tensor<2>) -> Self {
         let weight = match &self.weight {
             Weight::FixedRows(weights) => Weight::FixedRows(f(weights)),
@@ -115,7 +115,7 @@ impl PenaltyTerm {
     /// `λ_i r(w_i)`: n×1.
     ///
     /// # Panics
-    /// As [`weighted_split`](Self::weighted_split).
+    /// Those of [`weighted_split`](Self::weighted_split).
     pub fn weighted_value(&self, w: &Tensor<2>) -> Tensor<2> {
         let weight = self.weight(w);
         if weight.dims()[1] == 1 {
@@ -142,9 +142,9 @@ impl PenaltyTerm {
         }
     }
 
-    /// The derivative of [`weighted_split`](Self::weighted_split) when w moves
-    /// along `direction` and its weight along `weight_direction` (`None`: not at all);
-    /// `None` without a tangent.
+    /// The derivative of [`weighted_split`](Self::weighted_split) when w moves along `direction`
+    /// and its weight along `weight_direction` (`None`: it is fixed). Returns `None` if the penalty
+    /// has no tangent.
     pub(crate) fn tangent(
         &self,
         w: &Tensor<2>,
@@ -162,8 +162,8 @@ impl PenaltyTerm {
         })
     }
 
-    /// The cotangents of w (n×r) and of its weight (n×r, to be summed to its shape) for
-    /// cotangents of the weighted parts; `None` without a cotangent.
+    /// The cotangents of w (n×r) and of its weight (n×r, to be summed to its shape) for cotangents
+    /// of the weighted parts. Returns `None` if the penalty has no cotangent.
     pub(crate) fn cotangent(
         &self,
         w: &Tensor<2>,

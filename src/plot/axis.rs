@@ -7,7 +7,7 @@ use plotters::coord::types::RangedCoordf64;
 
 use super::short;
 
-/// A range with marks of its own.
+/// A range with its own marks.
 pub(super) struct Axis {
     range: RangedCoordf64,
     marks: Vec<f64>,
@@ -43,8 +43,7 @@ impl Ranged for Axis {
     }
 }
 
-/// The smallest of 1, 2 and 5 times a power of ten that divides a width into at most so many
-/// parts.
+/// The smallest of 1, 2 and 5 times a power of ten that divides a width into at most `most` parts.
 pub(crate) fn round_step(width: f64, most: usize) -> f64 {
     let least = width / most.max(1) as f64;
     if !(least.is_finite() && least > 0.0) {
@@ -56,7 +55,7 @@ pub(crate) fn round_step(width: f64, most: usize) -> f64 {
     power * [1.0, 2.0, 5.0].into_iter().find(fits).unwrap_or(10.0)
 }
 
-/// Marks at multiples of a round step, at most about this many. `whole` allows no step below 1.
+/// Marks at multiples of a round step, at most about this many. With `whole`, no step is below 1.
 pub(super) fn even(range: &Range<f64>, most: usize, whole: bool) -> Vec<f64> {
     let step = round_step(range.end - range.start, most);
     let step = if whole { step.max(1.0) } else { step };
@@ -81,8 +80,7 @@ pub(super) fn with_decades(range: Range<f64>) -> Range<f64> {
     range.start.floor()..range.end.ceil()
 }
 
-/// The words of marks: all with the same number of digits behind the point, as many as their
-/// distance needs.
+/// The labels of marks, all with the same number of decimals.
 pub(super) fn even_texts(marks: &[f64]) -> Vec<String> {
     let largest = marks.iter().fold(0.0f64, |most, mark| most.max(mark.abs()));
     let step = marks.windows(2).map(|pair| pair[1] - pair[0]).next();
@@ -106,7 +104,7 @@ pub(super) fn even_texts(marks: &[f64]) -> Vec<String> {
     marks.iter().map(text).collect()
 }
 
-/// The words of powers of ten, from their exponents.
+/// The labels of powers of ten, from their exponents.
 pub(super) fn decade_texts(marks: &[f64]) -> Vec<String> {
     let small = marks.iter().all(|mark| mark.abs() <= 3.5);
     let text = |mark: &f64| {

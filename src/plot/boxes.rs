@@ -1,4 +1,4 @@
-//! Box plots: many numbers at one place.
+//! Box plots.
 
 use plotters::element::{Circle, DynElement, IntoDynElement, PathElement, Rectangle};
 use plotters::prelude::SVGBackend;
@@ -6,9 +6,9 @@ use plotters::style::{Color, RGBColor, ShapeStyle};
 
 use crate::metrics::quantile;
 
-/// Fewer values have no quartiles worth drawing.
+/// Smallest number of values for a box.
 const FEWEST: usize = 5;
-/// Half the width of a box, where places are 1 apart.
+/// Half the width of a box; boxes are 1 apart.
 const HALF_WIDTH: f64 = 0.3;
 
 type Element<'a> = DynElement<'static, SVGBackend<'a>, (f64, f64)>;

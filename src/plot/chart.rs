@@ -5,12 +5,12 @@ use plotters::prelude::*;
 use super::draw::draw;
 use super::series::Series;
 
-/// How y is laid out.
+/// The scale of y.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scale {
-    /// As it is.
+    /// Linear.
     Linear,
-    /// By its logarithm; what is not positive is left out. (As it is where all values lie
+    /// Logarithmic. Values that are not positive are left out. (It is linear if all values lie
     /// within a power of ten.)
     Logarithmic,
 }
@@ -18,9 +18,9 @@ pub enum Scale {
 /// A picture with two axes.
 #[derive(Debug, Clone)]
 pub struct Chart {
-    /// Under the x axis.
+    /// Label of the x axis.
     pub x_label: String,
-    /// Beside the y axis.
+    /// Label of the y axis.
     pub y_label: String,
     /// Scale of y.
     pub scale: Scale,
@@ -30,7 +30,7 @@ pub struct Chart {
     pub size: (u32, u32),
     /// Names of the places 0, 1, 2, … on the x axis.
     pub ticks: Option<Vec<String>>,
-    /// Name only the whole numbers from 1 to this one on the y axis.
+    /// If set, the y axis has marks only at the whole numbers from 1 to this one.
     pub whole_y: Option<usize>,
     /// The width of a bar, in units of x.
     pub bar_width: f64,
@@ -83,14 +83,14 @@ impl Chart {
         };
         let end = svg.rfind("</svg>").expect("an SVG ends");
         svg.insert_str(end, &hovers);
-        // A view box lets a page scale it; text keeps a page's font.
+        // With a view box a page can scale the figure. Text has the font of the page.
         svg.replace(
             "font-family=\"sans-serif\"",
             "font-family=\"system-ui, sans-serif\"",
         )
     }
 
-    /// The numbers behind the picture: one line per point, with its series.
+    /// The numbers of the figure: one line per point, with its series.
     pub fn csv(&self) -> String {
         let mut writer = csv::Writer::from_writer(Vec::new());
         let head = ["series", self.x_label.as_str(), self.y_label.as_str()];
@@ -152,7 +152,7 @@ mod tests {
         let svg = chart.svg();
         let lines: Vec<&str> = svg.lines().map(str::trim).collect();
         assert!(lines.contains(&"40") && !lines.contains(&"39"), "{svg}");
-        // No word is left out, however little room there is.
+        // No name is left out, even in a narrow figure.
         for width in 300..460 {
             let words = ["MU", "P-MU", "MU-T", "frozen λ", "AltBi"];
             let points = (0..5).map(|k| (f64::from(k), 1.0)).collect();
@@ -167,7 +167,7 @@ mod tests {
             };
             assert!(words.iter().all(written), "{width}");
         }
-        // Words are all there, in two lines.
+        // All names are there, in two lines.
         let words = (0..9).map(|k| format!("a long name {k}")).collect();
         let bars = (0..9).map(|k| (f64::from(k), 1.0)).collect();
         let chart = Chart::new("", "y", Scale::Linear).sized(900, 300);

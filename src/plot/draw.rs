@@ -1,4 +1,4 @@
-//! How a chart is drawn.
+//! Drawing of charts.
 
 use std::fmt::Write;
 
@@ -17,13 +17,13 @@ use super::theme::{GRID, INK, series};
 /// Two axes, each with its own marks.
 type Axes = Cartesian2d<Axis, Axis>;
 
-/// Points per series that answer to a mouse.
+/// Points per series with numbers on hover.
 const HOVER_POINTS: usize = 80;
-/// More points than these are drawn as cells, and more points of a line as their ends.
+/// More points than this are drawn as cells. A line with more points is drawn from extremes.
 const MANY_POINTS: usize = 2000;
-/// Letters of a name on hover.
+/// Largest number of letters of a name on hover.
 const LETTERS: usize = 80;
-/// So few points are drawn large.
+/// With fewer points than this, points are large.
 const FEW_POINTS: usize = 100;
 /// Cells across and down.
 const CELLS: (usize, usize) = (48, 32);
@@ -32,10 +32,10 @@ const PARTS: usize = 600;
 const LEFT_MARGIN: u32 = 8;
 /// The height of a line of names.
 const LINE: u32 = 18;
-/// Sizes are given to plotters in other units: it divides them by this.
+/// The font size for plotters, which divides sizes by this factor.
 const DRAWN_SIZE: f64 = FONT_SIZE as f64 * 1.24;
 
-/// Draws a chart; what it returns belongs into the SVG too: legend and numbers on hover.
+/// Draws a chart. Returns further elements for the SVG: legend and numbers on hover.
 pub(super) fn draw(
     chart: &Chart,
     area: &DrawingArea<SVGBackend, Shift>,
@@ -68,7 +68,7 @@ pub(super) fn draw(
     let y_text = |y: &f64| text_of(&layout.y_marks, *y);
     let mut mesh = context.configure_mesh();
     if chart.ticks.is_some() {
-        // Bars stand on names; lines between them would only disturb.
+        // Bars have no vertical grid lines.
         mesh.disable_x_mesh();
     }
     mesh.light_line_style(TRANSPARENT)
@@ -102,13 +102,13 @@ pub(super) fn draw(
     Ok(more)
 }
 
-/// The words of a mark.
+/// The label of a mark.
 fn text_of(marks: &Marks, place: f64) -> String {
     let here = marks.iter().find(|(mark, _)| *mark == place);
     here.map_or_else(String::new, |(_, text)| text.clone())
 }
 
-/// The series that have a name and something to show; a bar of height 0 is nothing.
+/// The series with a name and visible points. Bars of height 0 are not visible.
 fn entries(chart: &Chart, layout: &Layout) -> Vec<(String, RGBColor)> {
     let all = chart.series.iter().enumerate();
     let shown = all.filter(|(_, series)| {
@@ -138,7 +138,7 @@ fn draw_series<'a>(
                 Rectangle::new(corners, colour.mix(0.15 + 0.85 * share).filled())
             }))?;
         }
-        // A line of one point would not be seen.
+        // A line of one point would be invisible.
         Mark::Line | Mark::Points => {
             let (size, ink) = if points.len() > FEW_POINTS {
                 (3, 0.6)
@@ -152,7 +152,7 @@ fn draw_series<'a>(
             context.draw_series(box_elements(points.into_iter(), colour))?;
         }
         Mark::Bars => {
-            // (Bars of height 0 take no room beside the others.)
+            // (Bars of height 0 take no space beside the others.)
             let bars = |s: &&Series| s.mark == Mark::Bars && s.points.iter().any(|at| at.1 != 0.0);
             let count = chart.series.iter().filter(bars).count() as f64;
             let place = chart.series[..index].iter().filter(bars).count() as f64;
@@ -167,7 +167,7 @@ fn draw_series<'a>(
     Ok(())
 }
 
-/// A long line by the least and the largest value of each of its parts.
+/// A long line, reduced to the smallest and the largest value of each of its parts.
 fn thinned(points: Vec<(f64, f64)>) -> Vec<(f64, f64)> {
     if points.len() <= MANY_POINTS {
         return points;
@@ -186,7 +186,7 @@ fn thinned(points: Vec<(f64, f64)>) -> Vec<(f64, f64)> {
 /// A rectangle by its corners.
 type Corners = [(f64, f64); 2];
 
-/// Very many points as cells, with the logarithm of their number from 0 to 1.
+/// Very many points as cells, with the logarithm of their number scaled to 0 … 1.
 fn cells(points: &[(f64, f64)], layout: &Layout) -> Vec<(Corners, f64)> {
     let (across, down) = CELLS;
     let (wide, tall) = (

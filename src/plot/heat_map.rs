@@ -1,4 +1,4 @@
-//! A matrix as colours.
+//! Heat maps.
 
 use std::fmt::Write;
 
@@ -15,20 +15,20 @@ pub struct HeatMap {
     pub values: Array2<f64>,
     /// A name for each row.
     pub row_names: Vec<String>,
-    /// A name for each column, shown on hover; their numbers from 1 where there is none.
+    /// A name for each column, shown on hover. Without names, the numbers from 1.
     pub column_names: Option<Vec<String>>,
-    /// Under the picture.
+    /// Label below the figure.
     pub x_label: String,
 }
 
-/// Cells of all rows together; longer rows are shown by means of neighbouring cells.
+/// Largest number of cells of all rows. In longer rows a cell is the mean of neighbouring entries.
 const CELLS: usize = 3000;
-/// Cells across, at most and at least.
+/// Largest and smallest number of cells per row.
 const MOST_ACROSS: usize = 220;
 const FEWEST_ACROSS: usize = 12;
 const LEFT: usize = 48;
 const WIDTH: usize = 376;
-/// Names of rows are so far apart.
+/// Distance between names of rows.
 const BETWEEN_NAMES: usize = 16;
 
 impl HeatMap {
@@ -106,7 +106,7 @@ pub(super) fn text(svg: &mut String, x: usize, y: usize, anchor: &str, text: &st
     );
 }
 
-/// Fewer columns where there are too many: means over runs of neighbours.
+/// Reduces too many columns by means over neighbours.
 fn condensed(values: ArrayView2<f64>) -> Array2<f64> {
     let (rows, columns) = values.dim();
     let across = (CELLS / rows.max(1)).clamp(FEWEST_ACROSS, MOST_ACROSS);
@@ -148,7 +148,7 @@ mod tests {
         };
         let svg = many.svg();
         assert!(svg.len() < 600_000, "{}", svg.len());
-        // Every second name only: rows are eight pixels high.
+        // Only every second row has a name, because rows are eight pixels high.
         assert!(svg.contains(">40</text>") && !svg.contains(">39</text>"));
     }
 }

@@ -1,4 +1,4 @@
-//! The ranges of a chart's axes, and the words along them.
+//! The ranges of a chart's axes, and their labels.
 
 use std::ops::Range;
 
@@ -7,18 +7,18 @@ use super::chart::{Chart, Scale};
 use super::series::{Mark, Series};
 use super::text::{clipped, width_of};
 
-/// Marks with their words.
+/// Marks with their labels.
 pub(super) type Marks = Vec<(f64, String)>;
 
 /// The axes of a chart.
 pub(super) struct Layout {
     pub(super) x: Range<f64>,
     pub(super) y: Range<f64>,
-    /// Whether y is laid out by its logarithm.
+    /// True if y is logarithmic.
     pub(super) logarithmic: bool,
     pub(super) x_marks: Marks,
     pub(super) y_marks: Marks,
-    /// Names below the x axis that need two lines; the marks have no words then.
+    /// Names below the x axis that need two lines. The marks then have no labels.
     pub(super) in_two_lines: Marks,
 }
 
@@ -144,7 +144,7 @@ fn y_marks(chart: &Chart, y: &Range<f64>, logarithmic: bool) -> Marks {
     marks.into_iter().zip(texts).collect()
 }
 
-/// As many round numbers as there is room for.
+/// The largest set of round numbers that fits.
 fn even_marks(chart: &Chart, x: &Range<f64>, room: f64) -> Marks {
     let mut points = chart.series.iter().flat_map(|series| &series.points);
     let bars = chart.series.iter().any(|series| series.mark == Mark::Bars);
@@ -165,14 +165,14 @@ fn even_marks(chart: &Chart, x: &Range<f64>, room: f64) -> Marks {
         .unwrap_or_else(|| marks(1))
 }
 
-/// Whether these are names, of which none can be left out, and not numbers.
+/// Returns true if these are names, of which none may be left out, and not numbers.
 fn are_words(ticks: &[String]) -> bool {
     ticks
         .iter()
         .any(|name| name.parse::<f64>().is_err() && !name.is_empty() && name != "∞")
 }
 
-/// Whether names beside each other would touch.
+/// Returns true if neighbouring names would touch.
 fn touch(ticks: &[String], x: &Range<f64>, room: f64) -> bool {
     room / (x.end - x.start).max(1.0) < needs(ticks)
 }
@@ -183,7 +183,7 @@ fn needs(ticks: &[String]) -> f64 {
     widest + 10.0
 }
 
-/// All names, or those at every second, fifth, tenth, … place where all would touch.
+/// All names, or those at every second, fifth, tenth, … place if all would touch.
 fn named_marks(ticks: &[String], x: &Range<f64>, room: f64) -> Marks {
     let needs = needs(ticks);
     let pixels = room / (x.end - x.start).max(1.0);
@@ -200,7 +200,7 @@ fn named_marks(ticks: &[String], x: &Range<f64>, room: f64) -> Marks {
     kept.collect()
 }
 
-/// A range with some air, and never empty.
+/// A range with padding. It is never empty.
 fn padded((low, high): (f64, f64), share: f64) -> Range<f64> {
     let width = high - low;
     if !(low.is_finite() && high.is_finite() && (2.0 * width).is_finite()) {

@@ -14,7 +14,7 @@ const SAMPLE: f64 = 14.0;
 const GAP: f64 = 6.0;
 const BETWEEN: f64 = 16.0;
 
-/// The names of what is drawn, with their colours, in as many lines as they need.
+/// The names of the series with their colours, in as many lines as needed.
 pub(super) struct Legend {
     lines: Vec<Vec<(String, RGBColor)>>,
 }

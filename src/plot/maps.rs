@@ -1,4 +1,4 @@
-//! Pictures, side by side.
+//! Maps, drawn side by side.
 
 use std::fmt::Write;
 
@@ -23,9 +23,9 @@ const GAP: f64 = 14.0;
 const NAME: f64 = 24.0;
 /// Pictures beside each other.
 const PER_LINE: usize = 6;
-/// Pixels along a side; what has more is drawn coarser.
+/// Largest number of pixels along a side. Larger maps are drawn coarser.
 const MOST_PIXELS: usize = 128;
-/// Pixels of all pictures together.
+/// Largest number of pixels of all maps together.
 const ALL_PIXELS: usize = 600_000;
 
 impl Maps {
@@ -62,7 +62,7 @@ impl Maps {
         )
     }
 
-    /// Draws each by itself, so that a page can put as many beside each other as fit.
+    /// Draws each map separately, so that a page can arrange them.
     pub fn tiles(&self) -> Vec<String> {
         let tile = |(index, map)| {
             let height = size(map).1 + NAME + GAP;
@@ -96,7 +96,7 @@ impl Maps {
         svg
     }
 
-    /// The numbers behind the picture.
+    /// The numbers of the maps.
     pub fn csv(&self) -> String {
         let mut text = String::from("map,row,column,value\n");
         for (name, map) in &self.maps {
@@ -122,8 +122,8 @@ fn framed(width: f64, height: f64, inside: &str) -> String {
     )
 }
 
-/// The same picture with at most so many pixels along a side, each the mean of those it
-/// stands for.
+/// The same map with at most `side` pixels along a side, each the mean of the pixels that it
+/// replaces.
 fn coarser(map: &Array2<f64>, side: usize) -> Array2<f64> {
     let (rows, columns) = map.dim();
     let (height, width) = (rows.min(side), columns.min(side));

@@ -12,8 +12,7 @@ const SHADES: usize = 1 << BITS;
 /// The ink.
 const INK: [u8; 3] = [0x00, 0x72, 0xb2];
 
-/// A nonnegative map as an address that holds the picture itself: clear where the map is 0, ink
-/// where it is largest.
+/// A nonnegative map as a data URL: transparent where the map is 0, ink where it is largest.
 pub(super) fn data_address(map: &Array2<f64>) -> String {
     format!("data:image/png;base64,{}", base64(&png(map)))
 }
@@ -24,7 +23,7 @@ fn png(map: &Array2<f64>) -> Vec<u8> {
     let mut head = Vec::new();
     head.extend((columns as u32).to_be_bytes());
     head.extend((rows as u32).to_be_bytes());
-    // Bits per pixel, colours from a palette, and the only ways to compress and to filter.
+    // Bits per pixel, colours from a palette, and the only methods of compression and filtering.
     head.extend([BITS, 3, 0, 0, 0]);
     chunk(&mut bytes, b"IHDR", &head);
     chunk(&mut bytes, b"PLTE", &INK.repeat(SHADES));
@@ -37,7 +36,7 @@ fn png(map: &Array2<f64>) -> Vec<u8> {
     bytes
 }
 
-/// Rows of pixels, two to a byte, each row after a zero: it is not filtered.
+/// Rows of pixels, two per byte. Each row begins with a zero, which means that it is not filtered.
 fn pixels(map: &Array2<f64>) -> Vec<u8> {
     let largest = map.iter().copied().fold(0.0, f64::max);
     let shade = |value: &f64| {

@@ -1,4 +1,4 @@
-//! Bars that lie: one line for each name, however long it is.
+//! Horizontal bars, with one line for each name.
 
 use std::fmt::Write;
 
@@ -13,12 +13,12 @@ use super::theme::{hex, series};
 pub struct BarRows {
     /// A name for each group.
     pub names: Vec<String>,
-    /// The bars: the name of a series, and its value in each group; what is not finite is left
-    /// out.
+    /// The bars: the name of a series, and its value in each group. Values that are not finite are
+    /// left out.
     pub series: Vec<(String, Vec<f64>)>,
-    /// Below the picture.
+    /// Label below the figure.
     pub x_label: String,
-    /// Bars end here; the number on hover is the true one.
+    /// Bars are cut off at this value. The number on hover is the true one.
     pub longest: f64,
 }
 

@@ -1,17 +1,16 @@
 //! The series of a chart.
 
-/// How a series is drawn.
+/// The mark of a series.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mark {
     /// A line through the points.
     Line,
-    /// The points alone; very many of them as cells, the darker the more points are in one.
+    /// Points. Very many of them are drawn as cells, which are darker the more points they hold.
     Points,
     /// Bars around x, as wide as the chart says (0.8 of it, shared between the bar series).
     Bars,
-    /// A box for all points with the same x: quartiles, median, whiskers to the last
-    /// point within one and a half times the box, and what lies beyond. Fewer than five
-    /// points are drawn as points.
+    /// A box for all points with the same x: quartiles, median, whiskers to the last point within
+    /// one and a half times the box, and points beyond. Fewer than five points are drawn as points.
     Boxes,
 }
 
@@ -24,9 +23,9 @@ pub struct Series {
     pub points: Vec<(f64, f64)>,
     /// Line, points or bars.
     pub mark: Mark,
-    /// Numbers to show on hover in place of y, one per point.
+    /// Numbers to show on hover instead of y, one per point.
     pub values: Option<Vec<f64>>,
-    /// Names to show on hover in place of x, one per point.
+    /// Names to show on hover instead of x, one per point.
     pub names: Option<Vec<String>>,
 }
 
@@ -75,7 +74,7 @@ impl Series {
         }
     }
 
-    /// Names its points, for readers who point at them.
+    /// Sets the names of its points, which are shown on hover.
     #[must_use]
     pub fn named(mut self, names: Vec<String>) -> Self {
         self.names = Some(names);

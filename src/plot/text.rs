@@ -1,9 +1,9 @@
-//! Numbers and words in a picture.
+//! Text in figures.
 
 /// A number in few characters.
 pub(crate) fn short(value: f64) -> String {
     let size = value.abs();
-    // Axes count from a tick that rounding moved off zero.
+    // Rounding may move a tick away from zero.
     if size < 1e-15 {
         "0".into()
     } else if (1e-3..1e5).contains(&size) {
@@ -22,12 +22,12 @@ pub(crate) fn short(value: f64) -> String {
 /// The size of text in pictures, in pixels.
 pub(super) const FONT_SIZE: u32 = 14;
 
-/// About how wide a text is, in pixels.
+/// Approximate width of a text, in pixels.
 pub(super) fn width_of(text: &str) -> f64 {
     0.55 * f64::from(FONT_SIZE) * text.chars().count() as f64
 }
 
-/// A name in at most so many characters.
+/// A name, cut to at most `most` characters.
 pub(crate) fn clipped(name: &str, most: usize) -> String {
     if name.chars().count() <= most {
         return name.into();

@@ -1,4 +1,4 @@
-//! Colours, and how a page takes them over.
+//! Colours, and CSS variables for them.
 
 use plotters::style::RGBColor;
 
@@ -6,8 +6,8 @@ use plotters::style::RGBColor;
 pub(super) const INK: RGBColor = RGBColor(0x1f, 0x29, 0x33);
 /// Grid lines.
 pub(super) const GRID: RGBColor = RGBColor(0xdd, 0xe2, 0xe8);
-/// Series, in this order: told apart by colour-blind readers too (after Okabe
-/// and Ito).
+/// Colours of series, in this order. Colour-blind readers can distinguish them (after Okabe and
+/// Ito).
 pub(super) const SERIES: [RGBColor; 8] = [
     RGBColor(0x00, 0x72, 0xb2),
     RGBColor(0xd5, 0x5e, 0x00),
@@ -28,9 +28,9 @@ pub(super) fn hex(colour: RGBColor) -> String {
     format!("#{:02X}{:02X}{:02X}", colour.0, colour.1, colour.2)
 }
 
-/// The same picture with ink and grid as CSS variables `--ink` and `--grid`, to
-/// be embedded in a page that defines them. Series keep their colours: they read
-/// on light and on dark ground.
+/// The same picture with ink and grid as CSS variables `--ink` and `--grid`, to be embedded in a
+/// page that defines them. Series keep their colours, which are readable on light and on dark
+/// background.
 pub fn themed(svg: &str) -> String {
     svg.replace(&hex(INK), "var(--ink)")
         .replace(&hex(GRID), "var(--grid)")

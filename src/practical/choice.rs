@@ -1,4 +1,4 @@
-//! Which of the candidates is taken.
+//! The choice among the candidates.
 
 use ndarray::{Axis, Slice};
 
@@ -10,8 +10,8 @@ use crate::numerics::to_host;
 use crate::problem::Problem;
 use crate::processes::Processes;
 
-/// Standard errors by which a candidate must beat plain updates. Candidates are measured by
-/// what λ was tuned on, so that they look better than they are.
+/// A candidate must beat plain updates by this many standard errors. λ was tuned on the same data,
+/// so candidates look better than they are.
 pub(super) const MARGIN: f64 = 1.0;
 
 /// E of each row.
@@ -21,7 +21,8 @@ pub(crate) fn row_errors(
     criterion: &dyn Criterion,
     factors: &Factors,
 ) -> Vec<f64> {
-    // The data term is fused where it can be: nothing else may be as large as a sparse X.
+    // The data term is used if possible. (With a sparse X, tensors as large as X would not fit in
+    // memory.)
     if let Ok(data) = Data::fused(problem, divergence, criterion)
         && let Some(errors) = data.fused_outer_errors(problem, factors)
     {
@@ -36,8 +37,8 @@ pub(crate) fn row_errors(
     blocks.collect()
 }
 
-/// Whether the second is lower than the first by more than so many standard errors of their
-/// difference, by the differences of the rows of all processes.
+/// Returns true if the second sum is below the first by more than `margin` standard errors. These
+/// come from the differences of the rows of all processes.
 pub(crate) fn is_lower(first: &[f64], second: &[f64], margin: f64, processes: &Processes) -> bool {
     let gains = || {
         first
@@ -62,7 +63,8 @@ mod tests {
     fn a_gain_counts_where_the_rows_agree_on_it() {
         let alone = Processes::default();
         let first = [10.0, 10.0, 10.0, 10.0];
-        // 4 in all, every row alike; 4 in all, by one row against the others.
+        // A difference of 4 in all, equal in every row; and of 4 in all, from one row against the
+        // others.
         assert!(is_lower(&first, &[9.0, 9.0, 9.1, 8.9], 1.0, &alone));
         assert!(!is_lower(&first, &[2.0, 12.0, 11.0, 11.0], 1.0, &alone));
         assert!(is_lower(&first, &[2.0, 12.0, 11.0, 11.0], 0.0, &alone));

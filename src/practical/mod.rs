@@ -1,20 +1,22 @@
-//! The preset `practical`: weights that hold on what the updates never saw.
+//! The preset `practical`: λ tuned on data that the updates never see.
 //!
-//! On the training error the best penalty is none, so λ is tuned on what is held out: entries,
-//! or a part of the counts ([`OuterError`]). A penalty does not always help, so what it gives is
-//! taken only where it beats plain updates that are stopped in time:
+//! On the training error the best penalty is none, so λ is tuned on held-out data: entries, or a
+//! part of the counts ([`OuterError`]). A penalty does not always help. So the preset makes three
+//! candidates:
 //!
 //! 1. **plain**: multiplicative updates without penalty, stopped early;
 //! 2. **tuned**: the run that tunes λ by hypergradients, its best iterate;
 //! 3. **solved again**: from a start of plain updates, with the final λ kept, stopped
 //!    early.
 //!
-//! The one with the lowest outer error is taken if it beats plain updates by more than a
-//! standard error: λ was tuned on the very numbers that it is compared on. Otherwise
-//! plain updates are taken. Then what was held out comes back: from the factors of the
-//! candidate, with its λ, a few updates are made on all data, in bunches as long as its own. Of
-//! these and the candidate itself the one with the lowest divergence stays: an iterate that was
-//! stopped early is not at rest, and more updates with a strong λ can lead away from the data.
+//! A candidate counts only if its outer error is below that of plain updates by more than one
+//! standard error. (The margin is needed because λ was tuned on the same data.) Of those that do,
+//! the one with the lowest outer error wins. If none does, plain updates win.
+//!
+//! The refit starts from the factors of the winner. With its λ it makes a few updates on all data,
+//! in bunches as long as the winner's own. Of these iterates and the winner itself, the one with
+//! the lowest divergence is kept. (The winner was stopped early, and more updates with a strong λ
+//! can raise the divergence.)
 //!
 //! ```
 //! use altbi::practical::{Practical, Stage};
@@ -56,12 +58,11 @@ pub use self::settings::settings;
 
 /// Updates of the plain start of "solved again".
 pub(crate) const WARM_START: usize = 100;
-/// Updates that a solve without tuning may take.
+/// Largest number of updates of a solve without tuning.
 pub(crate) const LONGEST: usize = 1000;
-/// Updates without a lower held-out error after which such a solve ends.
+/// Such a solve ends after this many updates without a lower held-out error.
 pub(crate) const PATIENCE: usize = 50;
-/// Updates on all entries at the end: a bunch of the tuned run. More of them can undo early
-/// stopping and gain nothing elsewhere.
+/// Updates of the refit: one bunch of the tuned run. More of them can undo early stopping.
 pub(crate) const REFIT: usize = 10;
 
 /// The parts of the procedure, in order.
@@ -72,9 +73,9 @@ pub enum Stage {
     Plain,
     /// The run that tunes λ.
     Tuned,
-    /// The final λ, from a start of plain updates.
+    /// A solve with the final λ, from a start of plain updates.
     SolvedAgain,
-    /// The candidate that won, on all entries.
+    /// The refit of the winner on all entries.
     Refit,
 }
 
@@ -89,39 +90,39 @@ impl fmt::Display for Stage {
     }
 }
 
-/// One of the three.
+/// A candidate.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Candidate {
     /// The stage that made it.
     pub stage: Stage,
     /// Its held-out error E.
     pub outer_error: f64,
-    /// The iteration it was found in.
+    /// Its iteration.
     pub iteration: usize,
 }
 
 /// The result of the procedure.
 #[derive(Debug, Clone)]
 pub struct PracticalOutcome {
-    /// The factors after the refit, with the λ of the winner; history, start and seconds
-    /// are those of the tuning run. `outer_error` is the winner's, before the refit (after
-    /// it, nothing is held out any more); `divergence` and what follows from it are over
-    /// all entries.
+    /// The factors after the refit, with the λ of the winner. History and start are those of the
+    /// tuned run; the seconds are those of all stages. `outer_error` is that of the winner before
+    /// the refit (after it, nothing is held out). `divergence`, and all numbers that follow from
+    /// it, are over all entries.
     pub outcome: Outcome,
     /// The candidates, in the order of the stages.
     pub candidates: Vec<Candidate>,
-    /// Which of them won.
+    /// Index of the winner.
     pub chosen: usize,
-    /// The winner's factors, as they were before the refit.
+    /// The winner's factors before the refit.
     pub before_refit: Factors,
-    /// D of the winner on all entries, before the refit. (`outcome.divergence` is that
-    /// after it, and never higher.)
+    /// D of the winner on all entries, before the refit. (`outcome.divergence` is that after the
+    /// refit, and never higher.)
     pub divergence_before_refit: f64,
 }
 
 /// Settings and penalties of the procedure.
 pub struct Practical {
-    /// The settings of the tuning run; the other stages follow from them.
+    /// The settings of the tuned run. Those of the other stages follow from them.
     pub config: AltBiConfig,
     divergence: Arc<dyn Divergence>,
     terms: Vec<(Side, PenaltyTerm)>,
@@ -151,14 +152,14 @@ impl Practical {
         }
     }
 
-    /// Makes so many updates on all entries at the end; with 0 the winner stays as it is.
+    /// Sets the number of updates of the refit. With 0 the winner stays as it is.
     #[must_use]
     pub fn with_refit(mut self, updates: usize) -> Self {
         self.refit = updates;
         self
     }
 
-    /// Iterations that a stage may take at most.
+    /// Largest number of iterations of a stage.
     pub fn longest(&self, stage: Stage) -> usize {
         match stage {
             Stage::Plain | Stage::SolvedAgain => LONGEST,
@@ -181,18 +182,18 @@ impl Practical {
         self
     }
 
-    /// Tunes λ and chooses among the candidates by this outer error; without it, by the one
-    /// that suits the data.
+    /// Sets the outer error, which tunes λ and chooses among the candidates. By default the data
+    /// decide.
     #[must_use]
     pub fn with_outer_error(mut self, outer: impl Into<OuterError>) -> Self {
         self.outer = outer.into();
         self
     }
 
-    /// Runs all stages; the seed chooses what the updates do not see.
+    /// Runs all stages. The seed draws the data that the updates do not see.
     ///
     /// # Errors
-    /// As [`OuterError::split`] and [`Solver::run`].
+    /// Those of [`OuterError::split`] and [`Solver::run`].
     pub fn run(&self, problem: &Problem, seed: u64) -> Result<PracticalOutcome> {
         let outer = self.outer.for_data(problem, self.divergence.as_ref());
         let split = outer.split(problem, seed)?;
@@ -200,12 +201,11 @@ impl Practical {
         Ok(result.expect("nobody interrupts"))
     }
 
-    /// The same with the split given, from a checkpoint of the tuning run if there is
-    /// one, and watched: `observers` gives those of each stage. If one of them ends a
-    /// stage, the inner `Err` has what the tuned run had come to.
+    /// The same with a given split, an optional checkpoint of the tuned run, and observers of each
+    /// stage. If an observer ends a stage, the inner `Err` has the outcome of the tuned run so far.
     ///
     /// # Errors
-    /// As [`run`](Self::run).
+    /// Those of [`run`](Self::run).
     pub fn watched(
         &self,
         split: &Problem,
@@ -244,7 +244,7 @@ impl Practical {
             tuned.stop_reason = StopReason::Interrupted;
             Ok(Err(Box::new(tuned)))
         };
-        // Without penalties: the fused engine can do that.
+        // Without penalties the fused engine supports it.
         let plain = Solver::new(self.plain(), self.divergence.clone(), NoPenalty)
             .with_factors(self.given.clone())
             .with_shared_criterion(outer.criterion());
@@ -292,7 +292,7 @@ impl Practical {
         let winner = outcomes[chosen].1;
         let lambda = match outcomes[chosen].0 {
             Stage::Plain => Array2::zeros(tuned.lambda.raw_dim()),
-            // Not the next one, which has not acted on these factors.
+            // The λ that led to these factors, not the one after the step.
             _ => winner.acting_lambda(),
         };
         let before_refit = winner.factors();
@@ -304,7 +304,7 @@ impl Practical {
             .with_criterion(Training)
             .with_lambda(lambda.clone());
         if self.refit == 0 {
-            // Measured on all entries, but not moved.
+            // It is measured on all entries, but not updated.
             refit = refit.observe(|_: &Record, _: &State| Signal::Stop);
         }
         let refit = watch(refit, Stage::Refit).run(full)?;
@@ -316,7 +316,7 @@ impl Practical {
         let seconds = [&plain, &tuned, &again, &refit].map(|outcome| outcome.seconds);
         let mut outcome = tuned.clone().refitted(refit, lambda, outer_error);
         outcome.seconds = seconds.iter().sum();
-        // A blow-up ends the tuning, not the procedure: what came before it was a candidate.
+        // A breakdown ends only the tuned run. The state before it was a candidate.
         outcome.breakdown = None;
         Ok(Ok(PracticalOutcome {
             outcome,

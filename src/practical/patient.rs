@@ -5,8 +5,7 @@ use crate::error::Result;
 use crate::problem::Problem;
 use crate::solver::{Outcome, Solver, StopReason};
 
-/// Runs a solve until the outer error has not fallen for a while; `None` if an observer
-/// ended it.
+/// Runs a solve until the outer error no longer falls. Returns `None` if an observer ended it.
 pub(crate) fn patient(solver: Solver, problem: &Problem) -> Result<Option<Outcome>> {
     let mut solver = solver.by_outer_error().with_patience(PATIENCE);
     let outcome = solver.run(problem)?;

@@ -9,15 +9,15 @@ use crate::lambda::{LambdaStart, LambdaStep, Scope, Units};
 use crate::penalty::PenaltyTerm;
 use crate::split::MajoriserPowers;
 
-/// The settings of the tuning run for a rank, a divergence and its penalties.
+/// The settings of the tuned run for a rank, a divergence and its penalties.
 pub fn settings(
     rank: usize,
     divergence: &dyn Divergence,
     terms: &[(Side, PenaltyTerm)],
 ) -> AltBiConfig {
-    // With γ = 1 updates overshoot where β < 1 (the errors were 2 to 24 times as large), and
-    // where a penalty without neighbours to hold it grows faster than the divergence, as ½w²
-    // does under KL: w then jumps to and fro. (Smoothness was monotone in every test.)
+    // With γ = 1 updates overshoot if β < 1 (errors were 2 to 24 times as large). They also
+    // overshoot if a penalty that does not couple rows grows faster than the divergence, as ½w²
+    // does under KL: w then oscillates. (With smoothness the objective fell in every test.)
     let powers = divergence.majoriser_powers();
     let jumps = |of_fit: MajoriserPowers| {
         terms.iter().any(|(_, term)| {
@@ -49,7 +49,7 @@ pub fn settings(
 }
 
 impl Practical {
-    /// One update of both factors per iteration, the best of them kept.
+    /// Settings with one update of both factors per iteration; the best iterate is kept.
     fn updates(&self, method: Method) -> AltBiConfig {
         let mut config = self.config.clone();
         config.lambda = LambdaStart::Auto;
@@ -73,10 +73,10 @@ impl Practical {
         self.updates(Method::Frozen).with_warm_up(WARM_START)
     }
 
-    /// The refit of what a stage found: by the training error, the start among its iterates, so
-    /// that it cannot end higher than it began; in bunches as long as those of the stage. (The
-    /// scale is set before each bunch. Within it the factors may move theirs to where a penalty
-    /// weighs less, so that λ means less in a long bunch than in as many short ones.)
+    /// Settings of the refit of a stage. It minimises the training error, and the start counts as
+    /// an iterate, so that the divergence cannot rise. Its bunches are as long as those of the
+    /// stage. (Factors are normalised before each bunch. Within a bunch they may change their scale
+    /// to lower the penalty, so that λ has less effect in a long bunch.)
     pub(super) fn all_entries(&self, winner: Stage) -> AltBiConfig {
         let length = match winner {
             Stage::Tuned => self.config.bunch.min(self.refit.max(1)),

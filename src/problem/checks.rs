@@ -1,4 +1,4 @@
-//! What is asked of every matrix that becomes a tensor.
+//! Checks of every matrix that becomes a tensor.
 
 use ndarray::Array2;
 use rayon::prelude::*;
@@ -34,7 +34,7 @@ pub(super) fn same_shape(
     }
 }
 
-/// Whether an entry has a weight in the fit or in the held-out error.
+/// Returns true if an entry has a weight in the fit or in the held-out error.
 pub(super) fn needed<'a>(
     mask: Option<&'a Weights>,
     held_out: Option<&'a Weights>,
@@ -45,7 +45,7 @@ pub(super) fn needed<'a>(
     }
 }
 
-/// The first stored entry, row by row, of which something holds; all cores look for it.
+/// The first stored entry, row by row, for which a condition holds. All cores search for it.
 pub(super) fn first_entry(
     matrix: &Matrix,
     holds: impl Fn((usize, usize), f64) -> bool + Sync,
@@ -86,7 +86,7 @@ pub(super) fn check_nonnegative(
     wrong.map_or(Ok(()), |entry| Err(wrong_entry(what, entry, precision)))
 }
 
-/// The same of what a matrix of either kind stores.
+/// The same for the stored entries of a matrix of either kind.
 pub(super) fn check_stored(
     what: &'static str,
     matrix: &Matrix,
@@ -123,8 +123,8 @@ fn wrong_entry(
     }
 }
 
-/// Refuses weights of another shape, and rows and columns without any, the columns over all
-/// processes.
+/// Refuses weights of another shape, and rows and columns without any weight. Columns are checked
+/// over all processes.
 pub(super) fn check_weights(
     mask: Option<&Weights>,
     held_out: Option<&Weights>,

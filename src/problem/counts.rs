@@ -1,26 +1,27 @@
-//! Whole numbers that are no counts.
+//! Detection of whole numbers that are not counts.
 
 use super::Problem;
 use super::checks::needed;
 
-/// Degrees of freedom from which on the dispersion of X is looked at: its standard error is then
-/// below 0.15.
+/// The dispersion of X is tested only with at least this many degrees of freedom. Its standard
+/// error is then below 0.15.
 const ENOUGH: f64 = 100.0;
 /// Poisson counts around any model have a dispersion of 1 or more. Ratings around 3.5, from
 /// 1 to 5, have 0.3.
 const DISPERSION: f64 = 0.5;
 /// The largest numbers of 8 and 16 bits.
 const FULL: [f64; 2] = [255.0, 65535.0];
-/// So many entries at the largest number of 8 or 16 bits are no chance.
+/// With at least this many entries at the largest number of 8 or 16 bits, X is not taken for
+/// counts.
 const SOME: usize = 5;
-/// A largest entry that occurs at least so often, and more often than the two numbers below it
-/// together, is where a scale ends.
+/// The largest entry is the end of a scale if it occurs at least this often, and more often than
+/// the two numbers below it together.
 const MANY: usize = 20;
 
 impl Problem {
-    /// Whether whole numbers are a scale that ends (pixels, grades) rather than counts: they vary
-    /// less than counts can, or pile up at their largest value. Pixels that do not reach the end
-    /// of their scale look like counts.
+    /// Returns true if whole numbers belong to a scale with an end (pixels, grades) and are not
+    /// counts: they vary less than counts can, or pile up at their largest value. Pixels that do
+    /// not reach the end of their scale look like counts.
     pub(super) fn has_a_scale(&self) -> bool {
         self.ends_abruptly() || self.varies_too_little()
     }
@@ -42,12 +43,13 @@ impl Problem {
         processes.sum(&mut counts);
         let [at_end, next, last] = counts;
         let full = FULL.contains(&largest) && at_end >= SOME as f64;
-        // (Below 3 there is no scale to speak of.)
+        // (A largest entry below 3 is too small for a scale.)
         full || largest >= 3.0 && at_end >= MANY as f64 && at_end > next + last
     }
 
-    /// The dispersion Σ (x − e)² / e per degree of freedom, where e has the row and column sums
-    /// of X; Σ x² / e − Σ x is the same, and passes over zeros.
+    /// Returns true if the dispersion Σ (x − e)² / e per degree of freedom is too small for counts.
+    /// e has the row and column sums of X. The sum is computed as Σ x² / e − Σ x, which skips
+    /// zeros.
     fn varies_too_little(&self) -> bool {
         let [n, m] = self.shape();
         if self.mask().is_some() {
@@ -59,7 +61,7 @@ impl Problem {
             columns[column] += x;
         }
         self.processes().sum(&mut columns);
-        // (An empty row or column has no freedom: what is expected there is 0.)
+        // (An empty row or column adds no degree of freedom, because its e is 0.)
         let filled = |sums: &[f64]| sums.iter().filter(|sum| **sum > 0.0).count() as f64;
         let filled_rows = self.processes().total(filled(&rows));
         let freedom = (filled_rows - 1.0) * (filled(&columns) - 1.0);

@@ -1,4 +1,4 @@
-//! The zeros of a sparse matrix in an outer error: a few of them stand for all.
+//! The zeros of a sparse matrix in an outer error, estimated from a random sample.
 
 use rand::rngs::ChaCha8Rng;
 use rand::{RngExt, SeedableRng};
@@ -6,19 +6,19 @@ use rand::{RngExt, SeedableRng};
 use super::{Problem, Weights};
 use crate::sparse::SparseMatrix;
 
-/// Draws of a zero for each stored entry.
+/// Number of draws of zeros per stored entry.
 pub(super) const DRAWS: usize = 2;
-/// The random stream of the draws. (Another than those of starts, data and speckles.)
+/// The random stream of the draws. (It differs from those of starts, data and held-out entries.)
 const STREAM: u64 = 4;
 
 impl Problem {
     /// Weights of an outer error over all entries of a sparse X, zeros included.
     ///
-    /// Stored entries count once. Of the others some are drawn, and each draw weighs the
-    /// inverse of its probability, so that a sum over them has the expectation of the sum over
-    /// all zeros. Half of the draws hit every place alike; the other half go by the sums of the
-    /// rows and columns of X, which is where WH is large. Where there are hardly more zeros
-    /// than draws, all of them count.
+    /// Stored entries count once. Some of the others are drawn. A draw has the inverse of its
+    /// probability as weight, so that the sum over the draws has the expectation of the sum over
+    /// all zeros. Half of the draws are uniform over all places. The other half follow the sums of
+    /// the rows and columns of X, because WH is large there. If there are hardly more zeros than
+    /// draws, all zeros count.
     ///
     /// # Shapes
     /// n×m.
@@ -40,8 +40,8 @@ impl Problem {
         }
         let mut generator = ChaCha8Rng::seed_from_u64(seed);
         generator.set_stream(STREAM);
-        // Sums of the lines up to each of them. Every process makes all draws, and keeps those
-        // that hit its rows.
+        // Running sums of the rows and of the columns. Every process makes all draws, and keeps
+        // those in its rows.
         let (mut of_rows, mut of_columns) = (vec![0.0; rows_here], vec![0.0; m]);
         for (row, column, value) in x.triplets() {
             of_rows[row] += value;
@@ -68,14 +68,15 @@ impl Problem {
             let Some(row) = row.checked_sub(here.start).filter(|row| *row < rows_here) else {
                 continue;
             };
-            // A draw that hits a stored entry is lost; its probability is not.
+            // A draw that hits a stored entry is dropped. The probabilities of the others stay as
+            // they are.
             if x.get(row, column).is_none() {
                 let weight = self.mask().map_or(1.0, |mask| mask[(row, column)]);
                 let weight = weight / (draws as f64 * probability);
                 weights.push((row as u32, column as u32, weight));
             }
         }
-        // The same place twice weighs twice.
+        // A place that is drawn twice has twice the weight.
         weights.sort_unstable_by_key(|(row, column, _)| (*row, *column));
         weights.dedup_by(|next, kept| {
             let same = (next.0, next.1) == (kept.0, kept.1);
@@ -96,7 +97,7 @@ impl Problem {
     }
 }
 
-/// Sums up to and with each number.
+/// Running sums, each including its own number.
 fn running(numbers: &[f64]) -> Vec<f64> {
     let sums = numbers.iter().scan(0.0, |sum, number| {
         *sum += number;
@@ -105,7 +106,7 @@ fn running(numbers: &[f64]) -> Vec<f64> {
     sums.collect()
 }
 
-/// The first line whose sum is beyond a number.
+/// Index of the first running sum above a number.
 fn hit(sums: &[f64], number: f64) -> usize {
     sums.partition_point(|sum| *sum <= number)
         .min(sums.len() - 1)
@@ -136,7 +137,7 @@ mod tests {
         let x = counts();
         let problem = Problem::sparse(x.clone(), Zeros::Data, None, Precision::F64).unwrap();
         assert!(x.unstored() > 5.0 * x.stored() as f64, "{}", x.stored());
-        // What WH might be, and what a smoothed divergence makes of it at a zero.
+        // A possible WH, and its smoothed divergence at a zero.
         let (rows, columns) = (
             |i: usize| 1.0 / (1 + i % 17) as f64,
             |j: usize| 1.0 / (1 + j % 13) as f64,

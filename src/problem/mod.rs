@@ -1,4 +1,4 @@
-//! The one door from host data to tensors: a checked X with its weights.
+//! The problem: a checked X with its weights. Host data become tensors only here.
 
 mod checks;
 mod counts;
@@ -33,21 +33,19 @@ use crate::numerics::Precision;
 use crate::processes::{Processes, Share};
 use crate::sparse::{Matrix, Zeros};
 
-/// What an entry without any weight is stored as: an ordinary number, since
-/// 0 · ∞ and 0 · NaN would not be 0.
+/// Stored value of an entry without weight. It is finite, because 0 · ∞ and 0 · NaN would not be 0.
 const UNOBSERVED: f64 = 1.0;
 
-/// Entries of X that one thread looks at sooner than others are woken.
+/// With at most this many entries of X, one thread is faster than several.
 const SMALL: usize = 1 << 14;
 /// Entries of X in a block of rows: 512 kB.
 const BLOCK_ENTRIES: usize = 1 << 16;
 
 /// A checked nonnegative matrix, with optional weights, on a device.
 ///
-/// Making one is the only way from host data to tensors, so everything behind it
-/// may rely on: at least one row and column, every observed entry finite and
-/// nonnegative, not all zero, weights finite and nonnegative, no row or column
-/// without an observed entry. Entries below the precision's
+/// All host data go through this type. So other code may rely on these conditions: at least one row
+/// and column, every observed entry finite and nonnegative, not all zero, weights finite and
+/// nonnegative, no row or column without an observed entry. Entries below the precision's
 /// [floor](Precision::floor) are stored as 0.
 ///
 /// A clone shares the data.
@@ -56,7 +54,7 @@ pub struct Problem {
     x: Arc<Matrix>,
     mask: Option<Arc<Weights>>,
     held_out: Option<Arc<Weights>>,
-    /// What a held-out error compares with, where that is not X.
+    /// Data of the held-out error, if they differ from X.
     second: Option<Arc<Matrix>>,
     precision: Precision,
     device: Device,
@@ -65,17 +63,17 @@ pub struct Problem {
     tensors: Arc<Tensors>,
 }
 
-/// The data on a device; made when first asked for, because fused loops never do.
+/// The data on a device. They are made on first use, because fused loops do not need them.
 #[derive(Debug, Default)]
 struct Tensors {
     /// For updates of W.
     rows: OnceLock<Observed>,
-    /// The transposed data, for updates of H: laid out once, not per iteration.
+    /// The transposed data, for updates of H. They are laid out once, not per iteration.
     columns: OnceLock<Observed>,
 }
 
 impl Problem {
-    /// A problem where every entry counts once.
+    /// A problem in which every entry has weight 1.
     ///
     /// # Errors
     /// [`Error::EmptyMatrix`], [`Error::NotFiniteEntry`],
@@ -88,23 +86,23 @@ impl Problem {
         Self::owning(x.to_matrix()?, None, precision)
     }
 
-    /// The same from a matrix that is taken over instead of copied, with weights or
-    /// without.
+    /// The same from an owned matrix, which is not copied, with or without weights.
     ///
     /// # Errors
-    /// As [`new`](Self::new) and [`masked`](Self::masked).
+    /// Those of [`new`](Self::new) and [`masked`](Self::masked).
     pub fn owning(x: Array2<f64>, mask: Option<Array2<f64>>, precision: Precision) -> Result<Self> {
         let mask = weights("the mask", mask, precision)?;
         let share = Share::whole(x.nrows());
         Self::checked(x.into(), mask, None, precision, Kind::Fit(share))
     }
 
-    /// The rows of one of several processes, taken over. All of them call this together;
-    /// checks look at all rows, and errors count them from the first process's first.
+    /// A problem of one of several processes, from its own rows. All processes must call this
+    /// together. The checks cover the rows of all processes, and errors count rows over all
+    /// processes.
     ///
     /// # Errors
-    /// As [`masked`](Self::masked) and [`sparse`](Self::sparse), and
-    /// [`Error::OtherProcess`] where another process refuses its rows.
+    /// Those of [`masked`](Self::masked) and [`sparse`](Self::sparse), and [`Error::OtherProcess`]
+    /// if another process refuses its rows.
     ///
     /// # Shapes
     /// `x` and `mask` have the rows of the share; `m` columns.
@@ -121,7 +119,7 @@ impl Problem {
             Some(Weights::Real(mask)) => check_nonnegative("the mask", mask, precision),
             _ => Ok(()),
         })?;
-        // Where one process has weights, all have.
+        // If one process has weights, all have.
         let is_masked = share.processes().any(mask.is_some());
         let mask = mask.or_else(|| is_masked.then(|| Weights::ones(&x)));
         match x {
@@ -136,8 +134,7 @@ impl Problem {
         }
     }
 
-    /// The same problem with its tensors on another device, for example a Burn device of the
-    /// caller's own.
+    /// The same problem with its tensors on another device, for example your own Burn device.
     #[must_use]
     pub fn on(mut self, device: impl Into<Device>) -> Self {
         self.device = device.into();
@@ -145,11 +142,11 @@ impl Problem {
         self
     }
 
-    /// The same problem with a weight in [0, ∞) for each entry: 0 for a missing
-    /// one, whose value (NaN, say) then does not matter.
+    /// A problem with a weight in [0, ∞) for each entry. A missing entry has weight 0, and its
+    /// value may be anything, for example NaN.
     ///
     /// # Errors
-    /// As [`new`](Self::new), for the observed entries; [`Error::Shape`] for
+    /// Those of [`new`](Self::new), for the observed entries; [`Error::Shape`] for
     /// weights of another shape; [`Error::UnobservedRow`] and
     /// [`Error::UnobservedColumn`].
     ///
@@ -163,13 +160,12 @@ impl Problem {
         Self::owning(x.to_matrix()?, Some(mask.to_matrix()?), precision)
     }
 
-    /// The same problem with further weights, for a [held-out](crate::HeldOut)
-    /// outer error. They are independent of the mask; entries to be truly unseen
-    /// by the updates have mask 0.
+    /// The same problem with further weights, for a [held-out](crate::HeldOut) outer error. They
+    /// are independent of the mask. Give an entry mask 0 if the updates must not see it.
     ///
     /// # Errors
-    /// As [`masked`](Self::masked), where an entry with a held-out weight counts
-    /// as observed.
+    /// Those of [`masked`](Self::masked), with entries of positive held-out weight counted as
+    /// observed.
     ///
     /// # Shapes
     /// All n×m.
@@ -187,8 +183,8 @@ impl Problem {
         Self::checked(x.into(), mask, held_out, precision, kind)
     }
 
-    /// Rows to be encoded, which may well be all zero, and of which a column may be missing
-    /// everywhere.
+    /// A problem of rows to encode. They may be all zero, and a column may be missing in all of
+    /// them.
     pub(crate) fn to_encode(
         x: Array2<f64>,
         mask: Option<Array2<f64>>,
@@ -220,7 +216,7 @@ impl Problem {
             });
         }
         match check_weights(mask.as_ref(), held_out.as_ref(), [rows, columns], &share) {
-            // (Rows are looked at first.)
+            // (Rows are checked first.)
             Err(Error::UnobservedColumn { .. }) if to_encode => {}
             checked => checked?,
         }
@@ -303,7 +299,7 @@ impl Problem {
         for matrix in [Some(self.x()), self.second()].into_iter().flatten() {
             let outside = |index, x: f64| needed(index) && !divergence.accepts(x);
             let stored = first_entry(matrix, outside);
-            // (What is not stored is looked at only where a zero would be wrong.)
+            // (Entries that are not stored matter only if a zero is outside the domain.)
             let unstored = || match matrix {
                 Matrix::Sparse(matrix) if !divergence.accepts(0.0) => {
                     self.first_zero(matrix, &needed)
@@ -323,12 +319,12 @@ impl Problem {
         Ok(())
     }
 
-    /// (n, m), n the rows of this process.
+    /// (n, m), where n is the number of rows of this process.
     pub fn shape(&self) -> [usize; 2] {
         self.x.dim().into()
     }
 
-    /// (n, m), n the rows of all processes.
+    /// (n, m), where n is the number of rows of all processes.
     pub fn whole_shape(&self) -> [usize; 2] {
         [self.share.all(), self.shape()[1]]
     }
@@ -338,17 +334,17 @@ impl Problem {
         &self.share
     }
 
-    /// The processes that have the other rows.
+    /// The processes that share the run.
     pub fn processes(&self) -> &Processes {
         self.share.processes()
     }
 
-    /// The data as it is stored.
+    /// The stored data.
     pub fn x(&self) -> &Matrix {
         &self.x
     }
 
-    /// Whether only some entries of X are stored.
+    /// Returns true if X is sparse.
     pub fn is_sparse(&self) -> bool {
         self.x.as_sparse().is_some()
     }
@@ -363,13 +359,13 @@ impl Problem {
         self.held_out.as_deref()
     }
 
-    /// What a held-out error compares with, where that is not X: the other part of
+    /// Data of the held-out error, if they differ from X: the second part of
     /// [thinned](Self::thinned) counts.
     pub fn second(&self) -> Option<&Matrix> {
         self.second.as_deref()
     }
 
-    /// Where its tensors live.
+    /// The device of its tensors.
     pub fn device(&self) -> &Device {
         &self.device
     }
@@ -377,7 +373,7 @@ impl Problem {
     /// The same data, shared, on the same device with other weights.
     ///
     /// # Errors
-    /// As [`masked`](Self::masked).
+    /// Those of [`masked`](Self::masked).
     pub(crate) fn with_weights(
         &self,
         mask: Option<Weights>,
@@ -402,10 +398,10 @@ impl Problem {
         }
     }
 
-    /// Some rows and columns of it, as a problem of this process alone.
+    /// A problem of some rows and columns, for this process alone.
     ///
     /// # Errors
-    /// As [`masked`](Self::masked).
+    /// Those of [`masked`](Self::masked).
     pub(crate) fn selected(&self, rows: &[usize], columns: &[usize]) -> Result<Self> {
         let part = |matrix: &Matrix| match matrix {
             Matrix::Sparse(matrix) => Matrix::Sparse(matrix.selected(rows, columns)),
@@ -429,7 +425,7 @@ impl Problem {
         self.precision
     }
 
-    /// The mean of the observed entries, by their weights.
+    /// The weighted mean of the observed entries.
     pub fn mean(&self) -> f64 {
         let [n, m] = self.shape();
         let sum: f64 = match (&self.mask, self.x.as_ref()) {
@@ -464,7 +460,7 @@ impl Problem {
             .get_or_init(|| self.observed(|matrix| self.state_of_view(matrix.reversed_axes())))
     }
 
-    /// Tensors of everything; a sparse matrix is made dense for it.
+    /// All data as tensors. A sparse matrix is made dense.
     fn observed(&self, tensor: impl Fn(ArrayView2<'_, f64>) -> Tensor<2>) -> Observed {
         let of_weights = |weights: &Weights| match weights {
             Weights::Real(weights) => tensor(weights.view()),
@@ -482,7 +478,7 @@ impl Problem {
         }
     }
 
-    /// Whether it is not worth dealing out to threads.
+    /// Returns true if the problem is too small for several threads.
     pub(crate) fn is_small(&self) -> bool {
         self.x.stored() <= SMALL
     }
@@ -503,7 +499,7 @@ impl Problem {
         if !self.is_sparse() {
             return self.observed(of_rows);
         }
-        // Of a sparse matrix only these are made dense.
+        // Only these rows of a sparse matrix are made dense.
         let (rows, columns): (Vec<_>, Vec<_>) =
             (rows.clone().collect(), (0..self.shape()[1]).collect());
         let select = |matrix: &Matrix| match matrix {
@@ -522,7 +518,7 @@ impl Problem {
         part.observed(|matrix| self.state_of_view(matrix))
     }
 
-    /// A matrix as a tensor beside X, row by row, unchecked.
+    /// A matrix as a tensor on the device of X, row by row, unchecked.
     pub(crate) fn state_of_view(&self, matrix: ArrayView2<'_, f64>) -> Tensor<2> {
         let shape = [matrix.nrows(), matrix.ncols()];
         let values = match matrix.to_slice() {
@@ -532,17 +528,17 @@ impl Problem {
         self.device.tensor(values, shape, self.precision)
     }
 
-    /// A matrix as a tensor beside X, unchecked: for states that the solver has
-    /// checked itself.
+    /// A matrix as a tensor on the device of X, unchecked. It is for states that the solver has
+    /// checked.
     pub(crate) fn state(&self, matrix: &Array2<f64>) -> Tensor<2> {
         self.state_of_view(matrix.view())
     }
 
-    /// A checked nonnegative matrix (a factor, a λ) as a tensor beside X.
+    /// A checked nonnegative matrix (a factor, a λ) as a tensor on the device of X.
     ///
     /// # Errors
-    /// [`Error::Shape`], [`Error::NegativeEntry`] or [`Error::NotFiniteEntry`],
-    /// in the name of `what`.
+    /// [`Error::Shape`], [`Error::NegativeEntry`] or [`Error::NotFiniteEntry`]; `what` is the name
+    /// in the message.
     pub fn tensor(
         &self,
         what: &'static str,
@@ -566,7 +562,7 @@ impl Problem {
         Ok(in_row_order(matrix))
     }
 
-    /// Rounds to what the problem's precision can represent.
+    /// Rounds to the problem's precision.
     pub(crate) fn round(&self, matrix: &mut Array2<f64>) {
         if self.precision == Precision::F32 {
             matrix.mapv_inplace(|value| f64::from(value as f32));
@@ -574,15 +570,15 @@ impl Problem {
     }
 }
 
-/// What a problem is for.
+/// The purpose of a problem.
 enum Kind {
-    /// To be factorised: the rows of a process.
+    /// A fit of the rows of a process.
     Fit(Share),
-    /// To be encoded.
+    /// Encoding.
     Encode,
 }
 
-/// Weights that were checked, in their smallest form.
+/// Checked weights in their smallest form.
 fn weights(
     what: &'static str,
     weights: Option<Array2<f64>>,

@@ -1,13 +1,13 @@
-//! The data as one factor's update sees it.
+//! The data for the update of one factor.
 
 use std::ops::Range;
 
 use burn::tensor::Tensor;
 
-/// X and its weights as tensors, as one factor's update sees them.
+/// X and its weights as tensors, for the update of one factor.
 ///
 /// # Shapes
-/// All n×m, or all m×n where H is the factor being updated.
+/// All n×m, or all m×n if the updated factor is H.
 #[derive(Debug, Clone)]
 pub struct Observed {
     /// The data.
@@ -16,7 +16,7 @@ pub struct Observed {
     pub mask: Option<Tensor<2>>,
     /// M': weights of the entries in a held-out outer error.
     pub held_out: Option<Tensor<2>>,
-    /// Z: what a held-out outer error compares with, where that is not X.
+    /// Z: data of a held-out outer error, if they differ from X.
     pub second: Option<Tensor<2>>,
 }
 
@@ -30,7 +30,7 @@ impl Observed {
         }
     }
 
-    /// What a held-out outer error compares with.
+    /// The data of a held-out outer error.
     pub(crate) fn unseen(&self) -> &Tensor<2> {
         self.second.as_ref().unwrap_or(&self.x)
     }

@@ -1,4 +1,4 @@
-//! Rows or columns of X brought to one scale, and back.
+//! Scaling of the rows or columns of X, and back.
 
 use ndarray::Array2;
 
@@ -8,7 +8,7 @@ use crate::factors::{Factors, Side};
 use crate::sparse::Matrix;
 use crate::words::words;
 
-/// Which lines of X are brought to one scale before a fit.
+/// The lines (rows or columns) of X that are scaled for a fit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Scale {
     /// None: X is fitted as it is.
@@ -22,24 +22,24 @@ pub enum Scale {
 
 words!(Scale, "scale" { None = "none", Columns = "columns", Rows = "rows" });
 
-/// The sizes of the rows or columns of X: `s = √(Σ M x² / Σ M)` over the observed entries of a
+/// The divisors of the rows or columns of X: `s = √(Σ M x² / Σ M)` over the observed entries of a
 /// line, and 1 for a line of zeros.
 ///
-/// The scaled problem is `x_ij / s_j ≈ (W H')_ij`, and `H = H' diag(s)` has the units of X
-/// again; for rows W likewise.
+/// The scaled problem is `x_ij / s_j ≈ (W H')_ij`, and `H = H' diag(s)` has the units of X. With
+/// scaled rows W is multiplied back in the same way.
 ///
 /// # Shapes
-/// m sizes for columns, n for rows.
+/// m divisors for columns, n for rows.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Scaling {
-    /// Which lines.
+    /// The scaled lines.
     pub scale: Scale,
-    /// Their sizes.
+    /// Their divisors.
     pub sizes: Vec<f64>,
 }
 
 impl Scaling {
-    /// The sizes of a problem's lines; none where nothing is scaled.
+    /// The divisors for a problem. `None` for [`Scale::None`].
     pub fn of(problem: &Problem, scale: Scale) -> Option<Self> {
         let lines = match scale {
             Scale::None => return None,
@@ -58,14 +58,14 @@ impl Scaling {
         Some(Self { scale, sizes })
     }
 
-    /// From sizes that were kept.
+    /// A scaling from saved divisors.
     ///
     /// # Errors
-    /// [`Error::Shape`] if there are not as many as lines; [`Error::NegativeEntry`] for a size
-    /// that is not positive.
+    /// [`Error::Shape`] for a wrong number of divisors; [`Error::NegativeEntry`] for a divisor that
+    /// is not positive.
     ///
     /// # Shapes
-    /// `sizes` any, of m entries for columns and n for rows; `shape` is (n, m).
+    /// `sizes` has m entries for columns and n for rows, in any shape; `shape` is (n, m).
     pub fn read(scale: Scale, sizes: &Array2<f64>, shape: [usize; 2]) -> Result<Option<Self>> {
         let lines = match scale {
             Scale::None => return Ok(None),
@@ -92,7 +92,7 @@ impl Scaling {
         Ok(Some(Self { scale, sizes }))
     }
 
-    /// The sizes as a matrix to be kept: 1×m for columns, n×1 for rows.
+    /// The divisors as a matrix for a file: 1×m for columns, n×1 for rows.
     pub fn to_matrix(&self) -> Array2<f64> {
         let shape = match self.scale {
             Scale::Rows => (self.sizes.len(), 1),
@@ -101,7 +101,7 @@ impl Scaling {
         Array2::from_shape_vec(shape, self.sizes.clone()).expect("as many as there are")
     }
 
-    /// The size of the line that an entry of X lies in.
+    /// The divisor of an entry of X.
     pub fn at(&self, (row, column): (usize, usize)) -> f64 {
         match self.scale {
             Scale::None => 1.0,
@@ -110,12 +110,12 @@ impl Scaling {
         }
     }
 
-    /// W as the scaled problem has it.
+    /// W in the units of the scaled problem.
     pub fn w_scaled(&self, w: &Array2<f64>) -> Array2<f64> {
         self.of_w(w, |w, size| w / size)
     }
 
-    /// H as the scaled problem has it.
+    /// H in the units of the scaled problem.
     pub fn h_scaled(&self, h: &Array2<f64>) -> Array2<f64> {
         self.of_h(h, |h, size| h / size)
     }
@@ -130,7 +130,7 @@ impl Scaling {
 
     fn of_w(&self, w: &Array2<f64>, value: impl Fn(f64, f64) -> f64) -> Array2<f64> {
         match self.scale {
-            // (Another shape is refused where it is checked.)
+            // (A later check refuses other shapes.)
             Scale::Rows if w.nrows() == self.sizes.len() => {
                 Array2::from_shape_fn(w.dim(), |(i, k)| value(w[[i, k]], self.sizes[i]))
             }
@@ -149,10 +149,10 @@ impl Scaling {
 }
 
 impl Problem {
-    /// The same problem with its rows or columns brought to one scale.
+    /// The same problem with scaled rows or columns.
     ///
     /// # Errors
-    /// As [`masked`](Self::masked).
+    /// Those of [`masked`](Self::masked).
     pub fn scaled(&self, scaling: &Scaling) -> Result<Self> {
         let value = |index, value: f64| value / scaling.at(index);
         let x = match self.x() {
@@ -165,8 +165,7 @@ impl Problem {
         Ok(problem.on(self.device().clone()))
     }
 
-    /// The share of the sum of X that its largest row and its largest column have: their
-    /// indices and shares.
+    /// The largest row and the largest column of X: index and share of the sum of X.
     pub fn largest_lines(&self) -> [(usize, f64); 2] {
         let largest = |lines: &[[f64; 3]]| {
             let sums = lines.iter().map(|[_, sum, _]| *sum).enumerate();
@@ -175,7 +174,7 @@ impl Problem {
         };
         let columns = self.lines(Side::H);
         let total: f64 = columns.iter().map(|[_, sum, _]| sum).sum();
-        // The largest row of each process, and of these the largest.
+        // The largest of the largest rows of all processes.
         let (row, sum) = largest(&self.lines(Side::W));
         let row = (self.share().rows().start + row) as f64;
         let rows = self.processes().gather_on_all(vec![row, sum]);
@@ -220,7 +219,7 @@ impl Problem {
             }
         }
         if side == Side::H {
-            // A column goes through all processes.
+            // A column has entries in all processes.
             self.processes().sum(lines.as_flattened_mut());
         }
         lines

@@ -1,4 +1,4 @@
-//! Problems of which only some entries are stored.
+//! Problems with a sparse X.
 
 use super::{Problem, Weights};
 use crate::error::Result;
@@ -7,10 +7,10 @@ use crate::processes::Share;
 use crate::sparse::{Matrix, SparseMatrix, Zeros};
 
 impl Problem {
-    /// A problem of a sparse matrix. `zeros` says what the entries that are not stored are;
-    /// weights, if there are any, multiply what it says.
+    /// A problem with a sparse matrix. `zeros` gives the meaning of entries that are not stored.
+    /// Weights are multiplied with the ones that follow from it.
     ///
-    /// Nothing as large as n×m is made of it, here or in a run.
+    /// No array of size n×m is made, here or in a run.
     ///
     /// ```
     /// use altbi::{AltBiConfig, Precision, Problem, SparseMatrix, Zeros};
@@ -24,7 +24,7 @@ impl Problem {
     /// ```
     ///
     /// # Errors
-    /// As [`masked`](Self::masked).
+    /// Those of [`masked`](Self::masked).
     ///
     /// # Shapes
     /// `x` and `mask` are n×m.
@@ -78,7 +78,7 @@ impl Problem {
         }
     }
 
-    /// The first entry that is not stored and needed.
+    /// The first entry that is not stored but has a weight.
     pub(super) fn first_zero(
         &self,
         matrix: &SparseMatrix,
@@ -89,7 +89,7 @@ impl Problem {
             _ => true,
         };
         let listed = [self.mask(), self.held_out_weights()];
-        // Where only what is listed counts, only that is looked at.
+        // If only listed entries have a weight, only those are checked.
         if !elsewhere(listed[0]) && !listed[1].is_some_and(|of| elsewhere(Some(of))) {
             let places = listed.into_iter().flatten();
             let places = places.flat_map(|weights| weights.places(|weight| weight > 0.0));

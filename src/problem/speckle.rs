@@ -1,7 +1,7 @@
-//! Entries held out at random, all over X.
+//! Entries held out at random, spread over X.
 //!
-//! Every row has a random stream of its own, so that the same entries are held out whoever
-//! draws them: one thread or many, one process or several.
+//! Every row has a random stream of its own. So the choice does not depend on the number of threads
+//! and processes.
 
 use std::collections::HashSet;
 
@@ -15,37 +15,35 @@ use super::{Problem, Weights};
 use crate::error::{Error, Result};
 use crate::sparse::{Matrix, SparseMatrix};
 
-/// Draws for each zero that is wanted before a row gives up.
+/// Largest number of draws per wanted zero of a row.
 const DRAWS: usize = 16;
-/// Zeros of a sparse X that are held out for each stored entry that is, at most.
+/// Largest number of held-out zeros per held-out stored entry of a sparse X.
 pub(super) const ZEROS: usize = 4;
 /// The largest share of the observed entries that can be held out.
 const LARGEST_FRACTION: f64 = 0.5;
-/// The random streams of row 0, for entries and for zeros; those of the other rows follow.
-/// (Others than those of starts, data and thinned counts.)
+/// The random streams of row 0, for entries and for zeros. The other rows have the following ones.
+/// (They differ from those of starts, data and thinned counts.)
 const ENTRIES: u64 = 1 << 48;
 const OF_ZEROS: u64 = 1 << 49;
 
 impl Problem {
-    /// The same problem with a share of its observed entries held out at random
-    /// ("speckled"): their weights move from the mask to the
-    /// [held-out](crate::HeldOut) ones, so that the updates never see them. Every row
-    /// and every column keeps an entry that they do see.
+    /// The same problem with a share of its observed entries held out at random ("speckled"): their
+    /// weights move from the mask to the [held-out](crate::HeldOut) ones, so that the updates never
+    /// see them. Every row and every column keeps an entry for the updates.
     ///
-    /// Each row holds out the same share of its entries, up to one entry, and which rows hold
-    /// out one more is drawn as well. A row or column with positive entries keeps a positive
-    /// one; for that a small X may hold out fewer. Whole rows or columns could not be held out
-    /// in this way: their factors would be known from nothing.
+    /// Each row holds out the same share of its entries, rounded up or down at random. A row or
+    /// column with positive entries keeps a positive one; a small X may therefore hold out fewer.
+    /// Whole rows or columns cannot be held out, because no data would determine their factors.
     ///
-    /// Of a sparse X that share of its stored entries is held out. Where what is not stored are
-    /// zeros, some of them are held out too, drawn one by one: the same share of them, but at
-    /// most four for each stored entry, which then weigh more, so that the held-out error
-    /// has the expectation that it has with all of them; the zeros that are fitted weigh less in
-    /// return. So it takes as long as what is stored, not as long as n×m.
+    /// For a sparse X the share applies to the stored entries. If entries that are not stored are
+    /// zeros, some zeros are held out too, drawn one by one: the same share, but at most four per
+    /// held-out stored entry. If there are fewer, their weight is raised, so that the held-out
+    /// error has the expectation of that over all of them. The weight of the fitted zeros is
+    /// lowered in return. So the cost grows with the number of stored entries, not with n×m.
     ///
     /// # Errors
-    /// [`Error::Setting`] for a fraction outside (0, 0.5]; [`Error::HoldOut`] if X is
-    /// too small or its mask too empty to hold anything out.
+    /// [`Error::Setting`] for a fraction outside (0, 0.5]; [`Error::HoldOut`] if X has too few
+    /// observed entries to hold any out.
     pub fn speckled(&self, fraction: f64, seed: u64) -> Result<Self> {
         if !(fraction > 0.0 && fraction <= LARGEST_FRACTION) {
             return Err(Error::Setting {
@@ -69,7 +67,7 @@ impl Problem {
         }
         match self.x() {
             Matrix::Dense(_) => self.without_entries(&held),
-            // The zeros go by what was possible.
+            // The share of zeros follows the share of entries that could be held out.
             Matrix::Sparse(x) => {
                 let drawn = Drawn {
                     fraction: fraction * count / wanted,
@@ -81,7 +79,7 @@ impl Problem {
         }
     }
 
-    /// The observed entries of a row that are stored: column, and whether positive.
+    /// The observed stored entries of a row: column, and true if positive.
     fn entries_of(&self, row: usize) -> Vec<(u32, bool)> {
         let weight = |column: usize| self.mask().map_or(1.0, |mask| mask[(row, column)]);
         let seen =
@@ -102,7 +100,7 @@ impl Problem {
         }
     }
 
-    /// How many entries are wanted in all, and the columns that each row holds out.
+    /// The number of wanted entries in all, and the columns that each row holds out.
     fn drawn_entries(&self, fraction: f64, seed: u64) -> (f64, Vec<Vec<u32>>) {
         let first = self.share().rows().start;
         let rows = || (0..self.shape()[0]).into_par_iter();
@@ -118,7 +116,7 @@ impl Problem {
         let mut totals = [all as f64, shares as f64];
         self.processes().sum(&mut totals);
         let wanted = (fraction * totals[0]).round().max(1.0);
-        // What the shares leave over is drawn among the rows that have more.
+        // The remainder is drawn among the rows that have more entries.
         let has_more = |(count, share, _): &&(usize, usize, f64)| share < count;
         let of_lots = lots.iter().filter(has_more).map(|(.., lot)| *lot);
         let lucky = self.lowest(&of_lots.collect::<Vec<f64>>(), wanted - totals[1]);
@@ -143,12 +141,12 @@ impl Problem {
         self.processes().in_places(lots, [count as usize - 1])[0]
     }
 
-    /// Gives an entry back to each column that would have none left, or no positive one: that
-    /// of the first row.
+    /// Gives an entry back to each column that would have none left, or no positive one. It is the
+    /// entry of the first row.
     fn give_columns_back(&self, held: &mut [Vec<u32>]) {
         let first = self.share().rows().start;
         let m = self.shape()[1];
-        // A column of zeros that are not stored has entries anyway.
+        // A column of zeros that are not stored still has entries.
         let zeros_count = match (self.x(), self.mask()) {
             (Matrix::Sparse(_), Some(Weights::Listed { elsewhere, .. })) => *elsewhere > 0.0,
             (Matrix::Sparse(_), _) => true,
@@ -159,7 +157,7 @@ impl Problem {
                 break;
             }
             let counts = |(_, positive): &&(u32, bool)| *positive || !only_positive;
-            // Entries of each column, and those that are left.
+            // Number of entries of each column, and number of those left.
             let mut columns = vec![[0.0; 2]; m];
             let mut first_held = vec![f64::NEG_INFINITY; m];
             for (index, held) in held.iter().enumerate() {
@@ -216,7 +214,7 @@ impl Problem {
         self.with_weights(Some(mask), Some(held_out))
     }
 
-    /// A sparse problem without these stored entries, and zeros in proportion or weighted.
+    /// A sparse problem without these stored entries, and without zeros in proportion or weighted.
     fn without_stored(&self, x: &SparseMatrix, drawn: Drawn, seed: u64) -> Result<Self> {
         let Drawn {
             fraction,
@@ -233,7 +231,7 @@ impl Problem {
         let zeros = if elsewhere > 0.0 { x.unstored() } else { 0.0 };
         let zeros = self.processes().total(zeros);
         let wanted = (fraction * zeros).round().min(ZEROS as f64 * held_count);
-        // Each row's share by how many zeros it has; what is left over is drawn.
+        // Each row's share follows its number of zeros. The remainder is drawn.
         let of_row = |row: usize| (m - x.row(row).0.len()) as f64;
         let shares = (0..n).map(|row| (wanted * of_row(row) / zeros.max(1.0)).floor());
         let shares: Vec<f64> = shares.collect();
@@ -252,8 +250,9 @@ impl Problem {
         let drawn: Vec<Vec<u32>> = drawn.collect();
         let count: usize = drawn.iter().map(Vec::len).sum();
         let count = self.processes().total(count as f64);
-        // Each zero counts `fraction` in the outer error and the rest in the fit, on average
-        // over all draws. In proportion, but for rounding, nothing needs a weight.
+        // On average over all draws, each zero has weight `fraction` in the outer error and the
+        // rest in the fit. If the zeros are drawn in proportion (up to rounding), no weights are
+        // needed.
         let (heavier, lighter) = if count > 0.0 && count < (fraction * zeros).round() {
             let rest = (zeros - count).max(1.0);
             (fraction * zeros / count, (1.0 - fraction) * zeros / rest)
@@ -276,7 +275,7 @@ impl Problem {
                 .triplets()
                 .map(|(i, j, weight)| (i as u32, j as u32, weight))
                 .collect(),
-            // Stored entries keep their weight where that of the zeros changes.
+            // Stored entries keep their weight if that of the zeros changes.
             _ if lighter != 1.0 => x
                 .triplets()
                 .map(|(i, j, _)| (i as u32, j as u32, 1.0))
@@ -318,8 +317,8 @@ impl Stream {
         }
     }
 
-    /// The columns of so many entries, or of fewer: the row keeps an entry, and a positive one
-    /// if it has any.
+    /// The columns of `count` entries. There may be fewer, because the row keeps an entry, and a
+    /// positive one if it has any.
     fn entries(mut self, mut all: Vec<(u32, bool)>, count: usize) -> Vec<u32> {
         let count = count.min(all.len().saturating_sub(1));
         let mut positive = all.iter().filter(|(_, positive)| *positive).count();
@@ -335,7 +334,7 @@ impl Stream {
         drawn
     }
 
-    /// So many columns below `m` of which something holds, or fewer where they are rare.
+    /// `count` columns below `m` for which a condition holds, or fewer if they are rare.
     fn places(mut self, count: usize, m: usize, holds: impl Fn(usize) -> bool) -> Vec<u32> {
         let mut drawn = HashSet::with_capacity(count);
         for _ in 0..DRAWS * count {
@@ -355,11 +354,11 @@ impl Stream {
 
 /// The stored entries that are held out.
 struct Drawn {
-    /// Of each row.
+    /// Their columns, row by row.
     held: Vec<Vec<u32>>,
-    /// How many there are.
+    /// Their number.
     count: f64,
-    /// The share of all that they are.
+    /// Their share of all entries.
     fraction: f64,
 }
 
@@ -377,11 +376,11 @@ mod tests {
             let mask = problem.mask().unwrap().to_array();
             let held = problem.held_out_weights().unwrap().to_array();
             assert_eq!(held.sum(), (1000.0 * fraction).round());
-            // Each entry is in one of the two, never in both.
+            // Each entry is in exactly one of the two.
             assert!((&mask + &held).iter().all(|weight| *weight == 1.0));
             assert!(mask.rows().into_iter().all(|row| row.sum() > 0.0));
             assert!(mask.columns().into_iter().all(|column| column.sum() > 0.0));
-            // What is held out is still known to the outer error.
+            // The outer error still sees the held-out entries.
             assert_eq!(problem.x().as_dense(), Some(&x));
         }
     }
@@ -411,7 +410,7 @@ mod tests {
             let found = problem().speckled(fraction, 0);
             assert!(matches!(found, Err(Error::Setting { .. })), "{fraction}");
         }
-        // A row for which there is one entry only: nothing can be spared.
+        // Every column has a single entry, so none can be held out.
         let row = Problem::new(&Array2::<f64>::ones((1, 5)), Precision::F64).unwrap();
         assert!(matches!(
             row.speckled(0.2, 0),

@@ -1,4 +1,4 @@
-//! Counts split into two parts by chance.
+//! Counts split into two parts at random.
 
 use std::sync::Arc;
 
@@ -14,14 +14,14 @@ use crate::sparse::Matrix;
 
 /// The largest share of the counts that the updates do not see.
 const LARGEST_SHARE: f64 = 0.5;
-/// The largest whole number up to which all are represented.
+/// The largest whole number up to which all whole numbers are exact.
 const LARGEST_COUNT: f64 = 9_007_199_254_740_992.0;
-/// The random stream of row 0; the others follow. (Others than those of starts, data and
-/// speckles.)
+/// The random stream of row 0. The other rows have the following ones. (They differ from those of
+/// starts, data and held-out entries.)
 const FIRST_STREAM: u64 = 1 << 32;
 
 impl Problem {
-    /// The first observed entry that is no count: not a whole number, or too large for one.
+    /// The first observed entry that is not a count: not a whole number, or too large.
     fn first_fraction(&self) -> Option<(usize, usize)> {
         let needed = needed(self.mask(), None);
         first_entry(self.x(), |index, x| {
@@ -29,8 +29,8 @@ impl Problem {
         })
     }
 
-    /// Whether X looks like counts: whole numbers, not only zeros and ones, and not a scale that
-    /// ends (pixels, grades).
+    /// Returns true if X looks like counts: whole numbers, not only zeros and ones, and not a scale
+    /// with an end (pixels, grades).
     pub fn has_counts(&self) -> bool {
         let needed = needed(self.mask(), None);
         let more_than_one = first_entry(self.x(), |index, x| needed(index) && x > 1.0);
@@ -45,17 +45,17 @@ impl Problem {
     ///
     /// $$ z_{ij} \sim \text{Binomial}(x_{ij}, s) / s, \qquad x'_{ij} = (x_{ij} - s z_{ij}) / (1 - s) $$
     ///
-    /// For Poisson counts the two parts are independent; both have X's mean, so that WH
-    /// needs no scaling. The updates see X' ([`x`](Self::x)), a [held-out](crate::HeldOut)
-    /// outer error Z ([`second`](Self::second)); every entry is in both, so that nothing is
-    /// missing. Every row and every column with a count keeps one that the updates see.
+    /// For Poisson counts the two parts are independent. Both are scaled to X's mean, so that WH
+    /// needs no scaling. The updates see X' ([`x`](Self::x)), and a [held-out](crate::HeldOut)
+    /// outer error sees Z ([`second`](Self::second)). Every entry is in both, so nothing is
+    /// missing. Every row and every column with a count keeps one for the updates.
     ///
-    /// Of a sparse X every stored entry is in the outer error, and of the zeros some that are
-    /// drawn, with weights that make them stand for all: it takes as long as what is stored.
+    /// For a sparse X the outer error has every stored entry and a weighted sample of the zeros, so
+    /// that the cost grows with the number of stored entries.
     ///
     /// # Errors
     /// [`Error::Setting`] for a share outside (0, 0.5]; [`Error::NotCounts`] with the first
-    /// observed entry that is none.
+    /// observed entry that is not a count.
     pub fn thinned(&self, share: f64, seed: u64) -> Result<Self> {
         if !(share > 0.0 && share <= LARGEST_SHARE) {
             return Err(Error::Setting {
@@ -71,7 +71,7 @@ impl Problem {
         self.share().agree(of_counts)?;
         let (n, first_row) = (self.shape()[0], self.share().rows().start);
         let rows = (0..n).into_par_iter().map(|row| {
-            // Of the row alone, so that it does not matter who draws it.
+            // The stream depends on the row alone, not on the thread or process.
             let mut generator = ChaCha8Rng::seed_from_u64(seed);
             generator.set_stream(FIRST_STREAM + (first_row + row) as u64);
             let draw = |count: &f64| {
@@ -94,7 +94,7 @@ impl Problem {
         let seen = self.with_stored(&|slot, count| (count - taken[slot]) / (1.0 - share));
         let unseen = self.with_stored(&|slot, _| taken[slot] / share);
         let unseen = match unseen {
-            // Most counts are not split at all.
+            // Most entries have no count in the second part.
             Matrix::Sparse(unseen) => Matrix::Sparse(unseen.filter(|_, _, count| count > 0.0)),
             dense => dense,
         };
@@ -112,7 +112,7 @@ impl Problem {
         })
     }
 
-    /// X with other values at the entries that are stored; these are numbered row by row.
+    /// X with other values of the stored entries, which are numbered row by row.
     fn with_stored(&self, value: &dyn Fn(usize, f64) -> f64) -> Matrix {
         match self.x() {
             Matrix::Dense(x) => {
@@ -128,13 +128,13 @@ impl Problem {
         }
     }
 
-    /// Gives the largest count of a row or column back to the updates where they would have
-    /// none: its factors would be known from nothing, and zero for ever.
+    /// Gives the largest count of a row or column back to the updates if they would see none of it.
+    /// Its factors would otherwise become zero and stay so.
     fn give_back(&self, taken: &mut [f64]) {
         let weight = |index| self.mask().map_or(1.0, |mask| mask[index]);
         let [n, m] = self.shape();
         let survey = |lines: usize, line_of: &dyn Fn(usize, usize) -> usize, taken: &[f64]| {
-            // Of each line: whether it keeps a count, and its largest count.
+            // For each line: true if it keeps a count, and its largest count.
             let mut keeps = vec![0.0; lines];
             let mut largest: Vec<Option<Largest>> = vec![None; lines];
             for (slot, (row, column, count)) in self.x.entries().enumerate() {
@@ -155,7 +155,7 @@ impl Problem {
                 taken[largest.slot] = 0.0;
             }
         }
-        // A column goes through all processes: of its largest counts the first is given back.
+        // A column has entries in all processes. The first of its largest counts is given back.
         let (mut keeps, largest) = survey(m, &|_, column| column, taken);
         let processes = self.processes();
         processes.largest(&mut keeps);

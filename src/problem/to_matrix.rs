@@ -1,4 +1,4 @@
-//! What altbi can read as a matrix.
+//! Types that altbi can read as a matrix.
 
 use burn::tensor::Tensor;
 use ndarray::{Array2, ArrayBase, Data, Ix2};
@@ -6,7 +6,7 @@ use ndarray::{Array2, ArrayBase, Data, Ix2};
 use crate::error::{Error, Result};
 use crate::numerics::to_host;
 
-/// Anything that altbi can read as a matrix of 64-bit floats:
+/// A type that altbi can read as a matrix of 64-bit floats:
 ///
 /// - an ndarray of two dimensions, owned, shared or a view, in any memory order, of `f64`, `f32`
 ///   or integers of up to 32 bits;

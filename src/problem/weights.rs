@@ -8,28 +8,28 @@ use super::ToMatrix;
 use crate::error::Result;
 use crate::sparse::{Matrix, SparseMatrix};
 
-/// A weight in [0, ∞) for each entry of X. Zeros and ones, the usual case, take a byte each;
-/// where X is sparse, those that differ from all others are listed.
+/// A weight in [0, ∞) for each entry of X. Zeros and ones, the usual case, take a byte each. For a
+/// sparse X, weights that differ from the common one are listed.
 ///
 /// # Shapes
 /// n×m.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Weights {
-    /// An entry counts, or it does not.
+    /// Weights 0 and 1.
     Binary(Array2<bool>),
     /// Any weights.
     Real(Array2<f64>),
-    /// Some weights one by one, and one for all others.
+    /// A list of some weights, and one weight for all others.
     Listed {
-        /// Those one by one; a zero may be among them.
+        /// The listed weights. Zeros may be among them.
         at: SparseMatrix,
-        /// That of all others.
+        /// The weight of all others.
         elsewhere: f64,
     },
 }
 
 impl From<Array2<f64>> for Weights {
-    /// In the smallest form that holds them, laid out row by row.
+    /// The weights in their smallest form, laid out row by row.
     fn from(weights: Array2<f64>) -> Self {
         if weights
             .iter()
@@ -45,7 +45,7 @@ impl From<Array2<f64>> for Weights {
 }
 
 impl From<SparseMatrix> for Weights {
-    /// Those that are stored; what is not stored weighs nothing.
+    /// The stored weights. Entries that are not stored have weight 0.
     fn from(at: SparseMatrix) -> Self {
         Self::Listed { at, elsewhere: 0.0 }
     }
@@ -137,7 +137,7 @@ impl Weights {
         Box::new(all.filter(move |index| test(self[*index])))
     }
 
-    /// As an ordinary matrix.
+    /// The weights as an array.
     pub fn to_array(&self) -> Array2<f64> {
         match self {
             Self::Binary(counts) => counts.mapv(f64::from),
@@ -152,7 +152,7 @@ impl Weights {
         }
     }
 
-    /// The same as a list: those that are not 1, and 1 for all others.
+    /// The same as a list of the weights other than 1.
     pub(super) fn listed(self) -> Self {
         if matches!(self, Self::Listed { .. }) {
             return self;
@@ -168,7 +168,7 @@ impl Weights {
         }
     }
 
-    /// As a matrix of either kind: a sparse one where only what is listed has a weight.
+    /// The weights as a matrix: sparse if only listed entries have a weight, otherwise dense.
     pub fn to_stored(&self) -> Matrix {
         match self {
             Self::Listed { at, elsewhere } if *elsewhere == 0.0 => Matrix::Sparse(at.clone()),
@@ -190,14 +190,14 @@ impl Weights {
         }
     }
 
-    /// Whether each row and each column has a positive weight.
+    /// For each row and each column: true if it has a positive weight.
     pub(super) fn observed(&self) -> [Vec<bool>; 2] {
         let (rows, columns) = self.dim();
         let mut seen = [vec![false; rows], vec![false; columns]];
         if let Self::Listed { at, elsewhere } = self
             && *elsewhere > 0.0
         {
-            // Everything is seen but what is listed with no weight.
+            // Only entries that are listed with weight 0 are unobserved.
             let mut unseen = [vec![0; rows], vec![0; columns]];
             for (row, column, weight) in at.triplets() {
                 if weight == 0.0 {

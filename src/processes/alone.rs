@@ -1,8 +1,8 @@
-//! One process.
+//! A single process.
 
 use super::Communicator;
 
-/// One process, which has everything.
+/// A single process, which has all rows.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Alone;
 

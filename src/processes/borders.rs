@@ -1,4 +1,4 @@
-//! Rows of a factor with the rows next to them, which other processes have.
+//! Rows of a factor with the neighbouring rows of other processes.
 #![expect(deprecated, reason = "every item of burn-ndarray is; see device.rs")]
 
 use burn::backend::NdArray;
@@ -13,14 +13,14 @@ use super::Processes;
 use crate::primitive::{Tape, like, plain, shape_of, taped, view};
 
 impl Processes {
-    /// Whether another process has the row before these, and the row after them.
+    /// For the row before and the row after those of this process: true if another process has it.
     fn neighbours(&self) -> [bool; 2] {
         [self.rank() > 0, self.rank() + 1 < self.size()]
     }
 
-    /// The rows of this process between the last row of the process before it and the first
-    /// row of the process after it, on the tape where they are. On the way back each process
-    /// gets what the others found for its rows.
+    /// The rows of this process between the last row of the process before it and the first row of
+    /// the process after it, on the tape if they are. The backward pass sends each process the
+    /// gradients that others have for its rows.
     ///
     /// # Shapes
     /// `rows` n×r; the result has up to two rows more.
@@ -38,7 +38,7 @@ impl Processes {
         })
     }
 
-    /// The inner rows of what [`with_borders`](Self::with_borders) made.
+    /// The rows of [`with_borders`](Self::with_borders) without the borders.
     pub(crate) fn without_borders(&self, rows: &Tensor<2>) -> Tensor<2> {
         let [count, columns] = rows.dims();
         let [before, after] = self.neighbours().map(usize::from);

@@ -1,5 +1,5 @@
-//! Sums of whole numbers of 256 bits over processes: fingerprints of rows add up to that of
-//! the matrix, whoever has which rows.
+//! Sums of 256-bit whole numbers over processes. The fingerprint of a matrix is a sum over rows, so
+//! it does not depend on how processes share them.
 
 use super::Processes;
 

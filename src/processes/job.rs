@@ -1,11 +1,11 @@
-//! The job that this program is a process of.
+//! The MPI job of this process.
 
 use super::Processes;
 #[cfg(not(feature = "mpi"))]
 use crate::error::Error;
 use crate::error::Result;
 
-/// What MPI's starters tell each process about its number.
+/// Environment variables in which MPI launchers give a process its number.
 const TOLD: [&str; 4] = [
     "OMPI_COMM_WORLD_RANK",
     "PMI_RANK",
@@ -13,7 +13,7 @@ const TOLD: [&str; 4] = [
     "MPI_LOCALRANKID",
 ];
 
-/// A job that was joined. It ends for this process when this is dropped.
+/// A joined job. This process leaves it when the value is dropped.
 #[derive(Default)]
 pub struct Job {
     processes: Processes,
@@ -22,12 +22,12 @@ pub struct Job {
 }
 
 impl Job {
-    /// Joins the job that this program was started in by mpirun or its like; one process that
-    /// was started by hand is a job of its own.
+    /// Joins the job if the program was started by mpirun or a similar launcher. Otherwise the
+    /// process is a job of its own.
     ///
     /// # Errors
-    /// [`Error::NotBuilt`](crate::Error::NotBuilt) for a process of a job in a build without
-    /// MPI: every process would do all the work.
+    /// [`Error::NotBuilt`](crate::Error::NotBuilt) for a process of a job in a build without MPI,
+    /// because every process would do all the work.
     pub fn join() -> Result<Self> {
         match TOLD.iter().any(|name| std::env::var_os(name).is_some()) {
             true => Self::of_mpi(),
@@ -47,7 +47,7 @@ impl Job {
     fn of_mpi() -> Result<Self> {
         let (universe, communicator) =
             super::MessagePassing::join().expect("the job is joined once");
-        // A process that panics will make no more calls: the others must not wait for it.
+        // A process that panics makes no more calls, so the others must not wait for it.
         let usual = std::panic::take_hook();
         std::panic::set_hook(Box::new(move |panic| {
             usual(panic);
@@ -59,7 +59,7 @@ impl Job {
         })
     }
 
-    /// The cores of this machine for each process that runs on it.
+    /// The number of cores per process on this machine.
     pub fn cores(&self) -> usize {
         let beside = ["OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS"];
         let beside = beside
@@ -74,8 +74,8 @@ impl Job {
         &self.processes
     }
 
-    /// Ends all processes at once, where there are others that may wait for this one: for an
-    /// error that they do not know of.
+    /// Ends all processes at once after an error that the others do not know of, because they may
+    /// wait for this one.
     pub fn abandon(&self, code: i32) {
         #[cfg(feature = "mpi")]
         if self.universe.is_some() && !self.processes.is_alone() {

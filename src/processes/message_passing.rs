@@ -10,13 +10,13 @@ use mpi::traits::{Communicator as _, CommunicatorCollectives};
 
 use super::Communicator;
 
-/// Numbers in one message at the most: MPI counts them in 32 bits.
+/// Largest count of numbers in a message, because MPI counts them in 32 bits.
 const PIECE: usize = 1 << 27;
 
 /// One process of an MPI job.
 ///
-/// It asks for the job's communicator anew in every call, because a handle may not move from
-/// one thread to another. One thread at a time makes calls.
+/// It gets the job's communicator in every call, because a handle may not move between threads. One
+/// thread at a time makes calls.
 #[derive(Debug)]
 pub struct MessagePassing {
     rank: usize,
@@ -24,8 +24,8 @@ pub struct MessagePassing {
 }
 
 impl MessagePassing {
-    /// Joins the job; it ends when the [`Universe`] is dropped. `None` where the program has
-    /// joined before, or where MPI allows no calls from threads.
+    /// Joins the job, which ends when the [`Universe`] is dropped. Returns `None` if the program
+    /// has joined before, or if MPI allows no calls from threads.
     pub fn join() -> Option<(Universe, Self)> {
         let (universe, threading) = mpi::initialize_with_threading(Threading::Serialized)?;
         if threading < Threading::Serialized {
@@ -108,7 +108,7 @@ impl Communicator for MessagePassing {
         let before = self.rank.checked_sub(1);
         let after = (self.rank + 1 < self.size).then_some(self.rank + 1);
         mpi::request::scope(|scope| {
-            // Border rows are few: no pieces.
+            // Border rows are few, so they need no pieces.
             let at = |rank: usize| world.process_at_rank(rank as i32);
             let _up = before.map(|to| WaitGuard::from(at(to).immediate_send(scope, to_before)));
             let _down = after.map(|to| WaitGuard::from(at(to).immediate_send(scope, to_after)));

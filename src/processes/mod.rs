@@ -1,19 +1,19 @@
 //! The processes that share one run.
 //!
-//! A large X is split by rows: each process has some rows of X and W, and the weights λ that
-//! belong to them; H is the same on all. Only sums that belong to H, and a few numbers such as
-//! the divergence, have to be exchanged. Everything above asks a [`Processes`] for these sums
-//! and does not know how they travel:
+//! A large X is split by rows. Each process has some rows of X and W, and the λ of these rows. H is
+//! the same on all. Processes exchange only sums of the shape of H and a few numbers such as the
+//! divergence. All other modules use a [`Processes`] for these sums, with one of these
+//! communicators:
 //!
 //! | communicator | processes |
 //! |---|---|
 //! | [`Alone`] | one: nothing is exchanged |
-//! | [`Threads`] | threads of one program, to try a plug-in without MPI |
-//! | `MessagePassing` | those of an MPI job (feature `mpi`) |
+//! | [`Threads`] | threads of one program, for tests without MPI |
+//! | `MessagePassing` | the processes of an MPI job (feature `mpi`) |
 //!
-//! All processes must make the same calls in the same order. A [`Processes`] that is
-//! [checked](Processes::checked), as in builds for debugging, compares number, kind and length
-//! of every call first and ends the job with a message where they differ.
+//! All processes must make the same calls in the same order. A [checked](Processes::checked)
+//! [`Processes`], as in debug builds, first compares the number, kind and length of every call, and
+//! ends the job with a message if they differ.
 
 mod alone;
 mod borders;
@@ -41,13 +41,13 @@ pub use threads::Threads;
 
 use crate::error::{Error, Result};
 
-/// How numbers travel between processes. Every method but the first two is called by all
+/// Communication between processes. Every method except the first two must be called by all
 /// processes together.
 pub trait Communicator: Debug + Send + Sync {
-    /// The number of this process, from 0.
+    /// The number of this process, counted from 0.
     fn rank(&self) -> usize;
 
-    /// How many processes there are.
+    /// The number of processes.
     fn size(&self) -> usize;
 
     /// Replaces each number by its sum over all processes, the same in every bit on all.
@@ -59,11 +59,11 @@ pub trait Communicator: Debug + Send + Sync {
     /// The numbers of all processes, one process after another: on process 0, or on all.
     fn gather(&self, part: &[f64], on_all: bool) -> Option<Vec<f64>>;
 
-    /// Hands numbers to the processes before and after this one; what these hand over.
+    /// Sends numbers to the processes before and after this one, and returns theirs.
     fn exchange(&self, to_before: &[f64], to_after: &[f64]) -> [Option<Vec<f64>>; 2];
 }
 
-/// The kinds of calls, as a checked job tells them apart.
+/// The kinds of calls, for checked jobs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Call {
     Sum = 1,
@@ -72,16 +72,16 @@ enum Call {
     Exchange = 4,
 }
 
-/// What this process has handed over so far.
+/// Calls and bytes of this process so far.
 #[derive(Debug, Default)]
 struct Traffic {
     calls: AtomicU64,
     bytes: AtomicU64,
-    /// Whether all processes know of an error.
+    /// True if all processes know of an error.
     failed: AtomicBool,
 }
 
-/// All processes of a run, as one of them sees them. A clone speaks for the same process.
+/// All processes of a run, for one of them. A clone stands for the same process.
 #[derive(Debug, Clone)]
 pub struct Processes {
     communicator: Arc<dyn Communicator>,
@@ -90,14 +90,14 @@ pub struct Processes {
 }
 
 impl Default for Processes {
-    /// One process.
+    /// A single process.
     fn default() -> Self {
         Self::new(Alone)
     }
 }
 
 impl Processes {
-    /// Those of a communicator.
+    /// The processes of a communicator.
     pub fn new(communicator: impl Communicator + 'static) -> Self {
         Self {
             communicator: Arc::new(communicator),
@@ -106,41 +106,41 @@ impl Processes {
         }
     }
 
-    /// The same, with every call compared before it is made (or not).
+    /// The same, with or without a comparison of every call.
     #[must_use]
     pub fn checked(mut self, checked: bool) -> Self {
         self.checked = checked;
         self
     }
 
-    /// The number of this process, from 0.
+    /// The number of this process, counted from 0.
     pub fn rank(&self) -> usize {
         self.communicator.rank()
     }
 
-    /// How many processes there are.
+    /// The number of processes.
     pub fn size(&self) -> usize {
         self.communicator.size()
     }
 
-    /// Whether there is only one.
+    /// Returns true if there is only one process.
     pub fn is_alone(&self) -> bool {
         self.size() == 1
     }
 
-    /// Whether this is the one that writes and prints.
+    /// Returns true on process 0, which writes and prints.
     pub fn is_first(&self) -> bool {
         self.rank() == 0
     }
 
-    /// Calls that this process has made so far, and the bytes that it brought to them.
+    /// The number of calls of this process so far, and the bytes that it sent.
     pub fn traffic(&self) -> (u64, u64) {
         let Traffic { calls, bytes, .. } = self.traffic.as_ref();
         (calls.load(Ordering::Relaxed), bytes.load(Ordering::Relaxed))
     }
 
-    /// Counts a call, and compares it with those of the other processes. `length` is `None`
-    /// where each process brings as many numbers as it likes.
+    /// Counts a call, and compares it with those of the other processes. `length` is `None` if the
+    /// count of numbers may differ between processes.
     fn before(&self, call: Call, numbers: usize, length: Option<usize>) {
         let number = self.traffic.calls.fetch_add(1, Ordering::Relaxed);
         let bytes = (numbers * size_of::<f64>()) as u64;
@@ -189,7 +189,7 @@ impl Processes {
         }
     }
 
-    /// Whether it holds on some process.
+    /// Returns true if `holds` is true on some process.
     pub fn any(&self, holds: bool) -> bool {
         let mut flag = [f64::from(u8::from(holds))];
         self.largest(&mut flag);
@@ -215,8 +215,8 @@ impl Processes {
         all.expect("every process gets them")
     }
 
-    /// Hands numbers to the processes before and after this one; what these hand over, as far
-    /// as there are such processes.
+    /// Sends numbers to the processes before and after this one, and returns theirs. `None` if
+    /// there is no such process.
     pub fn exchange(&self, to_before: &[f64], to_after: &[f64]) -> [Option<Vec<f64>>; 2] {
         if self.is_alone() {
             return [None, None];
@@ -225,17 +225,17 @@ impl Processes {
         self.communicator.exchange(to_before, to_after)
     }
 
-    /// Whether a result was an error, and all processes know of it: none waits for another.
+    /// Returns true if there was an error that all processes know of, so that none waits for
+    /// another.
     pub fn has_failed_together(&self) -> bool {
         self.traffic.failed.load(Ordering::Relaxed)
     }
 
-    /// A result that is the same kind everywhere: where some process has an error, no process
-    /// goes on. The first of them keeps its error; the others get
-    /// [`Error::OtherProcess`].
+    /// A result that is `Ok` on all processes or an error on all. If some process has an error, the
+    /// first of them keeps it, and the others get [`Error::OtherProcess`].
     ///
     /// # Errors
-    /// As said.
+    /// The error of this process, or [`Error::OtherProcess`].
     pub fn agree<T>(&self, result: Result<T>) -> Result<T> {
         if self.is_alone() {
             return result;
@@ -243,7 +243,7 @@ impl Processes {
         let (size, rank) = (self.size() as f64, self.rank());
         let failed = match &result {
             Ok(_) => 0.0,
-            // What was agreed on before stays as it is.
+            // An error that was agreed on before stays as it is.
             Err(Error::OtherProcess { process }) => (size - *process as f64) / (2.0 * size),
             Err(_) => size - rank as f64,
         };

@@ -1,11 +1,11 @@
-//! Numbers in some places of the order, over the numbers of all processes.
+//! Order statistics of the numbers of all processes.
 
 use super::Processes;
 
-/// Bits that are settled in one round.
+/// Bits that are determined in one round.
 const BITS: u32 = 4;
 
-/// A number as bits whose order is that of the numbers.
+/// Bits of a number, with the same order as the numbers.
 fn ordered(number: f64) -> u64 {
     let bits = number.to_bits();
     if bits >> 63 == 0 {
@@ -25,11 +25,11 @@ fn number(ordered: u64) -> f64 {
 }
 
 impl Processes {
-    /// The numbers that have so many smaller ones before them when all processes' numbers are
-    /// sorted. Exact, and in sixteen rounds of sixteen counts each, however many there are.
+    /// The numbers at these places in the sorted list of all processes' numbers. They are exact.
+    /// The cost is sixteen rounds of sixteen counts each, for any number of numbers.
     ///
     /// # Panics
-    /// If there are not so many.
+    /// If a place is beyond the end.
     pub(crate) fn in_places<const N: usize>(&self, part: &[f64], places: [usize; N]) -> [f64; N] {
         let (mut settled, mut left) = ([0u64; N], places.map(|place| place as f64));
         for round in 1..=u64::BITS / BITS {
@@ -39,7 +39,7 @@ impl Processes {
                 let bits = ordered(*value);
                 let digit = (bits >> shift) as usize & ((1 << BITS) - 1);
                 for (counts, settled) in counts.iter_mut().zip(settled) {
-                    // Those that begin like the number that is sought.
+                    // Only numbers that begin with the bits found so far count.
                     if round == 1 || bits >> (shift + BITS) == settled {
                         counts[digit] += 1.0;
                     }
@@ -72,9 +72,9 @@ impl Processes {
         if most == least {
             return [least; 3];
         }
-        // One number twice, where there is one in the middle.
+        // The two middle numbers, which are the same one if the count is odd.
         let [lower, upper] = self.in_places(part, [(count - 1) / 2, count / 2]);
-        // Halved first: the sum of two large numbers may overflow.
+        // Each is halved first, because the sum of two large numbers may overflow.
         let median = if lower == upper {
             lower
         } else {

@@ -7,14 +7,14 @@ use ndarray::{Array2, Axis, Slice};
 use super::Processes;
 use crate::error::{Error, Result};
 
-/// The fewest rows of a process.
+/// Smallest number of rows of a process.
 const FEWEST: usize = 2;
 
 /// The rows of X and W that one process has.
 #[derive(Debug, Clone)]
 pub struct Share {
     processes: Processes,
-    /// Of all rows.
+    /// Their range among all rows.
     rows: Range<usize>,
     all: usize,
 }
@@ -29,10 +29,10 @@ impl Share {
         }
     }
 
-    /// This process's share of so many rows: as many as the others have, but for one.
+    /// This process's share of `all` rows. Shares differ by at most one row.
     ///
     /// # Errors
-    /// [`Error::FewRows`] where there are fewer than two rows for each process.
+    /// [`Error::FewRows`] if there are fewer than two rows for each process.
     pub fn of(processes: &Processes, all: usize) -> Result<Self> {
         let (rank, size) = (processes.rank(), processes.size());
         if size > 1 && all < FEWEST * size {
@@ -48,12 +48,12 @@ impl Share {
         })
     }
 
-    /// The processes that have the other rows.
+    /// The processes that share the rows.
     pub fn processes(&self) -> &Processes {
         &self.processes
     }
 
-    /// Which rows these are.
+    /// The range of these rows.
     pub fn rows(&self) -> Range<usize> {
         self.rows.clone()
     }
@@ -63,24 +63,25 @@ impl Share {
         self.all
     }
 
-    /// Whether other processes have other rows.
+    /// Returns true if other processes have other rows.
     pub fn is_split(&self) -> bool {
         !self.processes.is_alone()
     }
 
-    /// The same result on all processes ([`Processes::agree`]), rows counted over all of them.
+    /// The same kind of result on all processes ([`Processes::agree`]), with rows counted over all
+    /// of them.
     ///
     /// # Errors
-    /// As said there.
+    /// Those of [`Processes::agree`].
     pub fn agree<T>(&self, result: Result<T>) -> Result<T> {
         let result = result.map_err(|error| error.in_rows_from(self.rows.start));
         self.processes.agree(result)
     }
 
-    /// These rows of a matrix that has all.
+    /// These rows of a matrix that has all rows.
     ///
     /// # Panics
-    /// If it has not as many rows.
+    /// If it has another number of rows.
     pub fn cut(&self, whole: &Array2<f64>) -> Array2<f64> {
         assert_eq!(whole.nrows(), self.all, "a matrix that has all rows");
         whole

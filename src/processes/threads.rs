@@ -6,9 +6,9 @@ use parking_lot::{Condvar, Mutex};
 
 use super::Communicator;
 
-/// One of several threads that share a run as processes would.
+/// One of several threads that share a run like processes.
 ///
-/// For trying: what runs here runs under MPI, too.
+/// It is for tests. Code that runs here also runs under MPI.
 ///
 /// ```
 /// use altbi::processes::{Processes, Threads};
@@ -23,7 +23,7 @@ pub struct Threads {
     table: Arc<Table>,
 }
 
-/// Where all threads meet.
+/// The common state of all threads.
 #[derive(Debug)]
 struct Table {
     size: usize,
@@ -33,18 +33,18 @@ struct Table {
 
 #[derive(Debug, Default)]
 struct Round {
-    /// What was brought to this round.
+    /// The numbers of this round so far.
     brought: Vec<Option<Vec<f64>>>,
     count: usize,
-    /// How many rounds are over, and what was brought to the last one.
+    /// The number of finished rounds, and the numbers of the last one.
     over: u64,
     last: Arc<Vec<Vec<f64>>>,
-    /// A thread that panicked will bring nothing any more.
+    /// True after a thread has panicked.
     broken: bool,
 }
 
 impl Threads {
-    /// Runs the same work on so many threads; what each of them gives back.
+    /// Runs the same work on `size` threads, and returns their results.
     ///
     /// # Panics
     /// If one of them panics.
@@ -72,7 +72,8 @@ impl Threads {
         })
     }
 
-    /// Brings numbers; those of all, when all have brought theirs.
+    /// Adds the numbers of this thread, waits for the other threads, and returns the numbers of
+    /// all.
     fn meet(&self, numbers: Vec<f64>) -> Arc<Vec<Vec<f64>>> {
         let Table {
             size,
@@ -191,7 +192,7 @@ mod tests {
         let found = Threads::run(4, |processes| {
             let fails = processes.rank() % 2 == 1;
             let result = if fails { Err(Error::TooSmall) } else { Ok(()) };
-            // Once more, as callers of callers do.
+            // A second call must not change the result.
             processes.agree(processes.agree(result))
         });
         for (rank, result) in found.iter().enumerate() {

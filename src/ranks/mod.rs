@@ -1,14 +1,14 @@
-//! How many components? The outer error of each rank, over a few splits of the data.
+//! Choice of the rank by the outer error, over a few splits of the data.
 //!
-//! For every split and every rank, multiplicative updates without penalty are stopped early on
-//! what they never see ([`OuterError`]): the plain candidate of
-//! [`practical`](mod@crate::practical). On request the whole of that procedure follows, with
-//! penalties. What is compared is the outer error per unit of held-out weight. Too few
-//! components leave structure in it, too many fit noise.
+//! For every split and every rank, multiplicative updates without penalty are stopped early on data
+//! that they never see ([`OuterError`]). This is the plain candidate of
+//! [`practical`](mod@crate::practical). On request the whole preset is run too, with penalties.
+//! Ranks are compared by the outer error per unit of held-out weight. Too few components leave
+//! structure in the residual; too many fit noise.
 //!
-//! The recommendation is the *one-standard-error rule* on paired differences
-//! ([`RankOutcome::recommended`]): the smallest rank whose mean over the splits exceeds the
-//! lowest mean by no more than a standard error of that very difference.
+//! The recommended rank follows the *one-standard-error rule* on paired differences
+//! ([`RankOutcome::recommended`]): it is the smallest rank whose mean over the splits exceeds the
+//! lowest mean by at most one standard error of that difference.
 //!
 //! ```
 //! use altbi::data::poisson;
@@ -41,13 +41,13 @@ use crate::solver::{Observer, Record, Signal, Solver, State};
 
 pub use self::outcome::{Measure, RankError, RankOutcome, RankSummary};
 
-/// Splits that a search may have.
+/// Largest number of splits.
 const MOST_SPLITS: usize = 1000;
 
-/// Finds the penalties for a split of the data.
+/// Function from a split of the data to its penalties.
 type Penalties<'a> = Arc<dyn Fn(&Problem) -> Result<Vec<(Side, PenaltyTerm)>> + Send + Sync + 'a>;
 
-/// Which ranks are tried, and how.
+/// A search over ranks.
 #[derive(Clone)]
 pub struct RankSearch<'a> {
     ranks: RangeInclusive<usize>,
@@ -59,8 +59,7 @@ pub struct RankSearch<'a> {
 }
 
 impl<'a> RankSearch<'a> {
-    /// Ranks from the first to the last, on five splits, by the outer error that suits the
-    /// data.
+    /// A search over these ranks on five splits. The data decide the outer error.
     pub fn new(ranks: RangeInclusive<usize>, divergence: impl Divergence + 'static) -> Self {
         Self {
             ranks,
@@ -72,29 +71,29 @@ impl<'a> RankSearch<'a> {
         }
     }
 
-    /// Takes so many splits.
+    /// Sets the number of splits.
     #[must_use]
     pub fn with_splits(mut self, splits: usize) -> Self {
         self.splits = splits;
         self
     }
 
-    /// The seed of the first split and its starts; each further split has the next one.
+    /// Sets the seed of the first split and its starts. Each further split has the next seed.
     #[must_use]
     pub fn with_seed(mut self, seed: u64) -> Self {
         self.seed = seed;
         self
     }
 
-    /// Compares ranks by this outer error.
+    /// Sets the outer error.
     #[must_use]
     pub fn with_outer_error(mut self, outer: impl Into<OuterError>) -> Self {
         self.outer = outer.into();
         self
     }
 
-    /// Runs the preset [`practical`](mod@crate::practical) too. `penalties` gives those of a
-    /// split, of which it sees what the updates see; `scope` is what each λ belongs to.
+    /// Also runs the preset [`practical`](mod@crate::practical). `penalties` returns the penalties
+    /// for a split; it gets the data that the updates see. `scope` is the scope of λ.
     #[must_use]
     pub fn with_penalties(
         mut self,
@@ -112,10 +111,11 @@ impl<'a> RankSearch<'a> {
         self.ranks.clone().flat_map(of_rank).collect()
     }
 
-    /// Refuses what cannot be done with these data.
+    /// Refuses settings that do not suit the data.
     ///
     /// # Errors
-    /// [`Error::Rank`], [`Error::Setting`], [`Error::Conflict`], and as [`OuterError::split`].
+    /// [`Error::Rank`], [`Error::Setting`], [`Error::Conflict`], and those of
+    /// [`OuterError::split`].
     pub fn check(&self, problem: &Problem) -> Result<()> {
         check_rank(problem, *self.ranks.start())?;
         check_rank(problem, *self.ranks.end())?;
@@ -137,7 +137,7 @@ impl<'a> RankSearch<'a> {
             return Err(Error::Conflict {
                 first: "the training error",
                 second: "a search for the rank",
-                reason: "it falls with every component; ranks are compared by what the updates do not see",
+                reason: "it falls with every component; ranks are compared on data that the updates do not see",
             });
         }
         problem.check_domain(self.divergence.as_ref())?;
@@ -148,27 +148,26 @@ impl<'a> RankSearch<'a> {
         Ok(())
     }
 
-    /// The outer error, with what the data decide, decided.
+    /// The outer error for these data.
     pub fn decided(&self, problem: &Problem) -> OuterError {
         self.outer.for_data(problem, self.divergence.as_ref())
     }
 
-    /// Does all pairs, on as many threads as the current rayon pool has.
+    /// Computes all pairs, on the threads of the current rayon pool.
     ///
     /// # Errors
-    /// As [`check`](Self::check), and what a solve refuses.
+    /// Those of [`check`](Self::check) and of the solves.
     pub fn run(&self, problem: &Problem) -> Result<RankOutcome> {
         let stop = Arc::new(AtomicBool::new(false));
         self.watched(problem, &[], &|_| (), &stop)
     }
 
-    /// The same without the pairs that are known already, which stand in the outcome as
-    /// they are. `done` is told of each other; when `stop` is raised the search ends with the
-    /// pairs that it has. Each pair is computed on one thread, so that nothing depends on
-    /// their number.
+    /// The same, but pairs that are already `known` are copied into the outcome. `done` is called
+    /// with each new pair. When `stop` is raised, the search ends with the pairs so far. Each pair
+    /// is computed on one thread, so the result does not depend on the number of threads.
     ///
     /// # Errors
-    /// As [`run`](Self::run).
+    /// Those of [`run`](Self::run).
     pub fn watched(
         &self,
         problem: &Problem,
@@ -181,7 +180,7 @@ impl<'a> RankSearch<'a> {
         let known = known.iter().filter(|error| pairs.contains(&error.pair()));
         let known: Vec<RankError> = known.cloned().collect();
         pairs.retain(|pair| known.iter().all(|error| error.pair() != *pair));
-        // The longest first, so that no thread is left with one at the end.
+        // The longest pairs come first, so that threads finish together.
         pairs.reverse();
         let found: Vec<Option<RankError>> = pairs
             .par_iter()
@@ -198,7 +197,7 @@ impl<'a> RankSearch<'a> {
         Ok(RankOutcome::new(known.into_iter().chain(found)))
     }
 
-    /// One pair; `None` if it was stopped.
+    /// The errors of one pair. `None` if it was stopped.
     fn error(
         &self,
         problem: &Problem,

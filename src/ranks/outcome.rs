@@ -1,4 +1,4 @@
-//! The errors of all ranks, and what they amount to.
+//! The errors of all ranks, and the recommended rank.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,11 +9,11 @@ use crate::metrics::Spread;
 pub struct RankError {
     /// r.
     pub rank: usize,
-    /// The split, from 0 on.
+    /// The split, counted from 0.
     pub split: usize,
-    /// Of plain updates, stopped early.
+    /// Error of plain updates, stopped early.
     pub plain: f64,
-    /// Of the preset practical, where it was asked for.
+    /// Error of the preset practical, if it was requested.
     pub tuned: Option<f64>,
 }
 
@@ -24,18 +24,18 @@ impl RankError {
     }
 }
 
-/// Which error of a pair is looked at.
+/// The kind of error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Measure {
-    /// That of plain updates.
+    /// Error of plain updates.
     Plain,
-    /// That of the preset practical.
+    /// Error of the preset practical.
     Tuned,
 }
 
 impl Measure {
-    /// The error; NaN where it was not asked for.
+    /// The error. NaN if it was not requested.
     fn of(self, error: &RankError) -> f64 {
         match self {
             Self::Plain => error.plain,
@@ -67,7 +67,7 @@ pub struct RankOutcome {
 }
 
 impl RankOutcome {
-    /// Of these errors, which may come in any order.
+    /// The outcome of these errors, which may be in any order.
     pub fn new(errors: impl IntoIterator<Item = RankError>) -> Self {
         let mut errors: Vec<RankError> = errors.into_iter().collect();
         errors.sort_by_key(RankError::pair);
@@ -81,7 +81,7 @@ impl RankOutcome {
         Self::new(self.errors.iter().filter(inside).cloned())
     }
 
-    /// Whether the preset practical was asked for.
+    /// Returns true if the preset practical was requested.
     pub fn is_tuned(&self) -> bool {
         !self.errors.is_empty() && self.errors.iter().all(|error| error.tuned.is_some())
     }
@@ -99,8 +99,8 @@ impl RankOutcome {
         errors.map(|error| measure.of(error)).collect()
     }
 
-    /// Means and standard errors, rank by rank; empty where an error is not known. (Every rank
-    /// must have the same splits, as those of a finished search have.)
+    /// Means and standard errors, rank by rank. Empty if an error is unknown. (Every rank must have
+    /// the same splits, as in a finished search.)
     pub fn summaries(&self, measure: Measure) -> Vec<RankSummary> {
         let columns: Vec<(usize, Vec<f64>)> = self
             .ranks()
@@ -135,9 +135,9 @@ impl RankOutcome {
         columns.iter().zip(&spreads).filter_map(summary).collect()
     }
 
-    /// The smallest rank whose mean error exceeds the lowest by at most one standard error of
-    /// the paired differences between the two; with a single split, the rank with the lowest
-    /// error. `None` where an error is not known.
+    /// The smallest rank whose mean error exceeds the lowest by at most one standard error of the
+    /// paired differences between the two; with a single split, the rank with the lowest error.
+    /// `None` if an error is unknown.
     pub fn recommended(&self, measure: Measure) -> Option<usize> {
         let summaries = self.summaries(measure);
         let close = |of: &&RankSummary| of.excess <= of.excess_error.unwrap_or(0.0);
@@ -162,8 +162,8 @@ mod tests {
         RankOutcome::new(errors)
     }
 
-    /// The standard error is that of the differences: what all ranks of a split share does not
-    /// count.
+    /// The standard error is that of the differences, so that effects that all ranks of a split
+    /// share cancel.
     #[test]
     fn the_smallest_rank_within_a_standard_error_is_taken() {
         let far_but_steady = outcome(&[

@@ -1,4 +1,4 @@
-//! The bias of short bunches, as a page.
+//! The report of `altbi bias`.
 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -12,24 +12,24 @@ use crate::data::{read_matrix, write_npy, write_whole};
 use crate::error::{Error, Result};
 use crate::plot::{Chart, Scale, Series, escape, short};
 
-/// The contents of `bias.json`: all but the hypergradients.
+/// The contents of `bias.json`, which has everything except the hypergradients.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct BiasRecords {
-    /// The bunch that was differentiated, in a sentence.
+    /// Description of the bunch, in a sentence.
     pub about: String,
-    /// The T that the reader asks about.
+    /// The T of the user's runs.
     pub length: usize,
     /// The comparison.
     pub bias: Bias,
 }
 
-/// The relative error of a hypergradient that is close to the reference.
+/// A hypergradient with at most this relative error is close to the reference.
 const CLOSE: f64 = 0.1;
 /// The hypergradients, a column for each length.
 const GRADIENTS: &str = "hypergradients.npy";
 
 impl BiasRecords {
-    /// The length from which on the hypergradient is good enough, in words.
+    /// The smallest T with a good hypergradient, in words.
     pub fn answer(&self) -> String {
         match self.bias.shortest(CLOSE) {
             Some(length) => {
@@ -56,7 +56,7 @@ impl BiasRecords {
     /// Reads the records with their hypergradients.
     ///
     /// # Errors
-    /// As [`read`](KeptRecords::read), and [`Error::Npy`].
+    /// Those of [`read`](KeptRecords::read), and [`Error::Npy`].
     pub fn read_all(folder: &Path) -> Result<Self> {
         let mut records = Self::read(folder)?;
         records.bias.gradients = read_matrix(&folder.join(GRADIENTS))?;
@@ -84,7 +84,7 @@ impl KeptRecords for BiasRecords {
     }
 }
 
-/// T as one writes it.
+/// T as text.
 fn name(row: &BiasRow) -> String {
     row.length.map_or("∞".into(), |length| length.to_string())
 }
@@ -151,7 +151,7 @@ fn errors(bias: &Bias) -> Figure {
     }
 }
 
-/// Row by row, at the T that the reader asks about.
+/// The figure of all rows at the T of the user's runs.
 fn rows(bias: &Bias, length: usize) -> Option<Figure> {
     let place = bias
         .rows

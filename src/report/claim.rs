@@ -1,4 +1,4 @@
-//! Taking a folder's name: making it, claiming it, and what `--force` may replace.
+//! Creating, locking and replacing run folders.
 
 use std::fs;
 use std::path::Path;
@@ -13,14 +13,14 @@ use crate::error::{Error, Result};
 /// The name of the checkpoint in a run folder.
 pub(super) const CHECKPOINT: &str = "checkpoint";
 
-/// How the names of files begin that are still being written.
+/// Prefix of the names of temporary files.
 pub(super) const STRAY: &str = ".altbi-";
 
-/// The file that reserves a folder before there is anything to write into it.
+/// The file that reserves a folder before results are written.
 const RESERVED: &str = ".altbi-reserved";
 
 impl RunFolder {
-    /// Takes the name, so that no other run can.
+    /// Reserves the folder, so that no other run can take it.
     pub(super) fn reserve(&self) -> Result<()> {
         let path = &self.path;
         let reserve = || {
@@ -32,7 +32,7 @@ impl RunFolder {
         if path.symlink_metadata().is_err() {
             return reserve();
         }
-        // The reservation of a killed run is free again, unless it is still locked.
+        // The reservation of a killed run can be taken over, unless it is still locked.
         if is_reserved(path) {
             return reserve();
         }
@@ -41,19 +41,18 @@ impl RunFolder {
         }
         check_replaceable(path)?;
         if path.join("config.toml").exists() {
-            // Not under the hands of another run.
+            // Another run may be writing into it.
             self.lock()
         } else {
             reserve()
         }
     }
 
-    /// Writes the settings into the folder, with a copy of the data where it is nowhere
-    /// else. An older run that is replaced is kept aside until the new one's results are
-    /// written.
+    /// Writes the settings into the folder, with a copy of data from standard input. A replaced
+    /// older run is kept under another name until the results of the new one are written.
     ///
     /// # Errors
-    /// As [`new`](Self::new), if something came in the way meanwhile; [`Error::Write`].
+    /// Those of [`new`](Self::new), if the folder was created in the meantime; [`Error::Write`].
     pub fn create(&self, config: &str, inputs: &[(&str, String)]) -> Result<()> {
         let fill = |folder: &Self| {
             for (name, text) in inputs {
@@ -83,14 +82,14 @@ impl RunFolder {
         fill(&fresh)?;
         let replaced = self.path.symlink_metadata().is_ok();
         if replaced {
-            // It may have changed while the run was under way.
+            // The folder may have changed during the run.
             if !self.replace {
                 return Err(Error::RunFolderExists {
                     path: self.path.clone(),
                 });
             }
             check_replaceable(&self.path)?;
-            // (Some systems do not rename a folder with an open file in it.)
+            // (Some systems cannot rename a folder with an open file in it.)
             self.lock.lock().take();
             fs::rename(&self.path, aside.path().join("old")).map_err(failed)?;
         }
@@ -113,7 +112,7 @@ impl RunFolder {
         let path = self.path.join("config.toml");
         let reserved = self.path.join(RESERVED);
         if let (false, Ok(file)) = (path.exists(), fs::File::open(&reserved)) {
-            // A run that has not got so far yet, or never did.
+            // This run has not written its settings yet, or was killed before.
             Lock::take(file, &self.path)?;
         }
         let file = fs::File::open(&path).map_err(|source| match source.kind() {
@@ -130,10 +129,10 @@ impl RunFolder {
         Ok(())
     }
 
-    /// Removes the folder and what is in it, for a run that could not be written;
-    /// an older run that it replaced comes back.
+    /// Removes the folder of a run that could not be written, and restores an older run that it
+    /// replaced.
     pub fn discard(&self) {
-        // Nothing more can be done where even this fails.
+        // If this fails, nothing more can be done.
         let _ = fs::remove_dir_all(&self.path);
         self.restore();
     }
@@ -190,7 +189,7 @@ fn is_own_figure(name: &str) -> bool {
     figure.is_some_and(|figure| FIGURES.contains(&figure)) || name.starts_with(STRAY)
 }
 
-/// Names in a folder, and whether each is a folder itself.
+/// Names in a folder, each with true if it is a folder.
 fn entries(path: &Path) -> Result<Vec<(String, bool)>> {
     let failed = |source| Error::Read {
         path: path.into(),
@@ -205,7 +204,7 @@ fn entries(path: &Path) -> Result<Vec<(String, bool)>> {
     Ok(names)
 }
 
-/// Whether a folder holds a reservation and what a run writes first, but no run.
+/// Returns true if a folder holds a reservation and the first files of a run, but no results.
 fn is_reserved(path: &Path) -> bool {
     let is_folder = path.symlink_metadata().is_ok_and(|kind| kind.is_dir());
     let first = |(name, is_folder): &(String, bool)| {
@@ -216,7 +215,7 @@ fn is_reserved(path: &Path) -> bool {
         && entries(path).is_ok_and(|names| names.iter().all(first))
 }
 
-/// Removes files that a kill left half written, and a reservation that has served.
+/// Removes temporary files of killed runs, and an old reservation.
 pub(super) fn sweep(path: &Path) -> Result<()> {
     for (name, is_folder) in entries(path)? {
         if name.starts_with(STRAY) && !is_folder {
@@ -227,8 +226,8 @@ pub(super) fn sweep(path: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Refuses anything but a folder that holds a run and nothing else: `--force` is
-/// not a way to lose a thesis.
+/// Refuses anything but a folder that holds only a run, so that `--force` never deletes other
+/// files.
 pub(super) fn check_replaceable(path: &Path) -> Result<()> {
     let refused = |stranger: String| Error::NotARunFolder {
         path: path.into(),
@@ -302,17 +301,17 @@ mod tests {
             let second = RunFolder::new(&path, force);
             assert!(matches!(second, Err(Error::Busy { .. })), "{second:?}");
         }
-        // Bad input: nothing is left, not even the folders above it.
+        // After bad input nothing is left, not even the folders above.
         drop(first);
         assert!(!parent.path().join("a").exists());
-        // A run that was killed before it wrote anything does not keep the name.
+        // A run that was killed before it wrote anything does not keep the folder.
         fs::create_dir_all(&path).unwrap();
         fs::write(path.join(RESERVED), "").unwrap();
         let next = RunFolder::new(&path, false).unwrap();
         next.create("", &[]).unwrap();
         assert!(!path.join(RESERVED).exists() && path.join("config.toml").exists());
-        // An older run that is to be replaced is taken at once as well, and stays until
-        // there is something in its place.
+        // A run that will be replaced is locked at once too, and stays until the new results are
+        // written.
         drop(next);
         let first = RunFolder::new(&path, true).unwrap();
         let second = RunFolder::new(&path, true);

@@ -1,4 +1,4 @@
-//! Rivals at equal budget, as a table and pictures.
+//! The report of `altbi compare`.
 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -15,9 +15,9 @@ use crate::tuner::{Contest, Point, Standing};
 /// The contents of `standings.json`.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct ContestRecords {
-    /// Tells these data and settings from any other.
+    /// Fingerprint of the data and settings.
     pub fingerprint: String,
-    /// Data and settings, in a sentence.
+    /// Description of the data and settings, in a sentence.
     #[serde(default)]
     pub about: String,
     /// The finished runs.
@@ -192,7 +192,7 @@ fn answers(contest: &Contest) -> Figure {
     }
 }
 
-/// Bars end here.
+/// Bars are cut off at this value.
 const LONGEST_BAR: f64 = 2.0;
 
 fn figures(contest: &Contest) -> Vec<Figure> {
@@ -232,7 +232,7 @@ fn figures(contest: &Contest) -> Vec<Figure> {
 type OfPoint = fn(&Point) -> f64;
 type OfStanding = fn(&Standing) -> f64;
 
-/// Error, relative to plain, of the best so far against what it took.
+/// The best error so far, relative to plain updates, against work or time.
 fn course(
     contest: &Contest,
     name: &str,
@@ -253,7 +253,7 @@ fn course(
     let searches = |rival: &&str| contest.of(rival).any(|standing| is_drawn(&standing));
     for rival in contest.rivals().into_iter().filter(searches) {
         let standings: Vec<&Standing> = contest.of(rival).collect();
-        // The mean, where every run has a point.
+        // The mean, if every run has a point.
         let shown = |place: f64, standing: &Standing| {
             let mut latest_first = standing.points.iter().rev();
             let last = latest_first.find(|point| at(point) <= place);
@@ -268,7 +268,7 @@ fn course(
             let logs = logs.filter(|logs| logs.iter().all(|log| log.is_finite()))?;
             Some((place, (logs.iter().sum::<f64>() / logs.len() as f64).exp()))
         });
-        // A line that begins far above the others would flatten them.
+        // Points far above the others are left out, because they would compress the figure.
         let points = points.filter(|(_, ratio)| *ratio < MOST).collect();
         chart = chart.with(Series::line(rival.to_string(), points));
     }

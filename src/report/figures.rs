@@ -1,4 +1,4 @@
-//! The figures of a run, from what its folder holds.
+//! The figures of a run, from its folder.
 
 use ndarray::{Array2, ArrayView1, Axis};
 
@@ -7,7 +7,7 @@ use super::{RunRecords, lambda};
 use crate::plot::{Chart, Scale, Series};
 use crate::solver::Record;
 
-/// A named picture with a sentence about it.
+/// A figure with title and caption.
 #[derive(Debug, Clone)]
 pub struct Figure {
     /// File name without ending.
@@ -18,12 +18,11 @@ pub struct Figure {
     pub caption: String,
     /// The picture.
     pub svg: String,
-    /// The parts of the picture, where a page is to put as many of them beside each other as
-    /// there is room for; they take its whole width.
+    /// The parts of the figure, if the page should arrange them over its whole width.
     pub tiles: Vec<String>,
 }
 
-/// The names that figures of a run may have.
+/// All names of figures of a run.
 pub(super) const FIGURES: [&str; 10] = [
     "convergence",
     "held_out",
@@ -37,7 +36,7 @@ pub(super) const FIGURES: [&str; 10] = [
     "h_rows",
 ];
 
-/// All figures of a run, in the order of the report: those of what was found come first.
+/// All figures of a run, in the order of the report. Those of the components come first.
 pub(super) fn figures(run: &RunRecords) -> Vec<Figure> {
     let mut figures = found(run);
     figures.push(convergence(run));
@@ -58,7 +57,7 @@ pub(super) fn curve(run: &RunRecords, y: impl Fn(&Record) -> f64) -> Vec<(f64, f
 }
 
 fn convergence(run: &RunRecords) -> Figure {
-    // (Runs of older versions do not say how many entries there are.)
+    // (Runs of older versions do not have the number of entries.)
     let (entries, unit) = match run.training_entries() {
         Some(entries) => (entries, "per entry"),
         None => (1.0, "sum over all entries"),
@@ -92,7 +91,7 @@ fn convergence(run: &RunRecords) -> Figure {
     }
 }
 
-/// Errors per entry, seen and unseen; only where something was held out.
+/// Errors per entry on fitted and held-out data. `None` if nothing was held out.
 fn held_out(run: &RunRecords) -> Option<Figure> {
     let share = &run.summary["held_out"];
     let training = share["training_weight"].as_f64()?;
@@ -112,7 +111,7 @@ fn held_out(run: &RunRecords) -> Option<Figure> {
         .skip(1)
         .min_by(|a, b| a.outer_error.total_cmp(&b.outer_error));
     let lowest = lowest.map_or(0, |record| record.iteration);
-    // With several candidates, the page says which was taken.
+    // With several candidates, the page names the winner.
     let kept = match run.summary["choice"].is_null() {
         true => format!(
             "; the factors kept are those of iteration {}",
@@ -147,7 +146,7 @@ fn hypergradient(run: &RunRecords) -> Figure {
     }
 }
 
-/// Only where some entries are small.
+/// `None` if no entry is almost zero.
 fn sparsity(run: &RunRecords) -> Option<Figure> {
     let share = |signal: ArrayView1<f64>| {
         let largest = signal.iter().copied().fold(0.0, f64::max);

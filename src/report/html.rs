@@ -15,7 +15,8 @@ use crate::plot::escape;
 pub(super) fn run_page(run: &RunRecords, figures: &[Figure]) -> String {
     let mut page = head(&title(run));
     page.push_str(&header(run));
-    // Components as pictures come first, as curves after their words, all else after the answers.
+    // Components as pictures come first, components as curves after their text, all other figures
+    // after the answers.
     let (of_factors, others): (Vec<_>, Vec<_>) =
         figures.iter().partition(|figure| shows_factors(figure));
     let (pictures, curves): (Vec<_>, Vec<_>) = of_factors
@@ -93,7 +94,7 @@ fn header(run: &RunRecords) -> String {
     )
 }
 
-/// The run in a dozen numbers.
+/// The main numbers of the run.
 fn cards(run: &RunRecords) -> Vec<(&'static str, String)> {
     let summary = &run.summary;
     let float = |key: &str| summary[key].as_f64();
@@ -101,7 +102,8 @@ fn cards(run: &RunRecords) -> Vec<(&'static str, String)> {
     let scientific =
         |value: Option<f64>| value.map_or("–".into(), |value| format!("{value:.4e}"));
     let mut cards = Vec::new();
-    // All iterations of practical are meant to be made: how they end says nothing.
+    // The tuned run of practical always makes all its iterations, so the reason for its end is not
+    // shown.
     let iterations = match run.choice {
         Some(_) => "Tuning iterations",
         None => {
@@ -146,14 +148,14 @@ fn cards(run: &RunRecords) -> Vec<(&'static str, String)> {
     }
     let seconds = float("seconds").unwrap_or(f64::NAN);
     cards.push(("Seconds", format!("{seconds:.2}")));
-    // Runs of older versions do not say.
+    // Runs of older versions do not have it.
     if summary["engine"].is_string() {
         cards.push(("Engine", text(&summary["engine"])));
     }
     cards
 }
 
-/// A word or a whole number of the summary.
+/// A text or a whole number of the summary.
 fn text(value: &Value) -> String {
     match value {
         Value::Number(number) => number.to_string(),
@@ -162,7 +164,7 @@ fn text(value: &Value) -> String {
     }
 }
 
-/// The settings, folded, and how to repeat the run.
+/// The settings (folded), and the command that repeats the run.
 fn settings(run: &RunRecords) -> String {
     let mut page =
         String::from("<section><details><summary>Settings</summary><div class=\"wide\"><table>\n");
@@ -186,7 +188,7 @@ fn settings(run: &RunRecords) -> String {
     page
 }
 
-/// A path as one types it into a shell.
+/// A path, quoted for a shell.
 pub fn shell_quoted(path: &Path) -> String {
     let path = path.display().to_string();
     let plain = |c: char| c.is_ascii_alphanumeric() || "_./-+:@".contains(c);

@@ -1,4 +1,4 @@
-//! Folders that hold records in one file of JSON, and a page about them.
+//! Folders with records in one JSON file, and a page.
 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -12,12 +12,12 @@ use crate::data::write_whole;
 use crate::error::{Error, Result};
 use crate::plot::escape;
 
-/// Records that a command keeps in a folder of their own, in [`FILE`](Self::FILE).
+/// Records that a command saves in a folder, in [`FILE`](Self::FILE).
 pub trait KeptRecords: Serialize + DeserializeOwned {
-    /// The file of JSON that makes a folder one of theirs.
+    /// The JSON file that marks such a folder.
     const FILE: &'static str;
 
-    /// Whether a folder holds such records.
+    /// Returns true if a folder holds such records.
     fn are_in(folder: &Path) -> bool {
         folder.join(Self::FILE).is_file()
     }
@@ -55,8 +55,8 @@ pub trait KeptRecords: Serialize + DeserializeOwned {
     fn write_report(&self, folder: &Path) -> Result<PathBuf>;
 }
 
-/// Writes `figures/*.svg` and `report.html`, where the answer comes first; returns the page.
-/// `table` is HTML, all else text.
+/// Writes `figures/*.svg` and `report.html`, which begins with the answer. Returns the path of the
+/// page. `table` is HTML; all other parts are text.
 pub(super) fn write_page(
     folder: &Path,
     heading: &str,

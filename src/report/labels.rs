@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::{Error, Result};
 use crate::factors::Side;
 
-/// The file of a run folder that keeps them.
+/// Their file in a run folder.
 pub(super) const FILE: &str = "labels.json";
 
 /// Names of the data's rows and columns.
@@ -20,7 +20,7 @@ pub struct Labels {
 }
 
 impl Labels {
-    /// Those of a run folder; none where its data had none.
+    /// The labels of a run folder. They are empty if its data had none.
     ///
     /// # Errors
     /// [`Error::Read`], and [`Error::ConfigFile`] for a file that is damaged.
@@ -39,7 +39,7 @@ impl Labels {
         })
     }
 
-    /// The names of rows (for W) or columns (for H) as numbers, if they are numbers that grow.
+    /// The names of rows (for W) or columns (for H) as numbers, if they are increasing numbers.
     pub(super) fn growing(&self, side: Side, count: usize) -> Option<Vec<f64>> {
         let names = match side {
             Side::W => self.rows.as_ref(),
@@ -51,7 +51,7 @@ impl Labels {
         numbers.is_sorted_by(|a, b| a < b).then_some(numbers)
     }
 
-    /// Whether there are any.
+    /// Returns true if there are none.
     pub fn is_empty(&self) -> bool {
         self.rows.is_none() && self.columns.is_none()
     }

@@ -5,15 +5,15 @@ use super::figures::{Figure, curve};
 use super::labels::weight_name;
 use crate::plot::{Chart, Scale, Series, round_step};
 
-/// So few weights are told one by one.
+/// Up to this many weights are shown one by one.
 const FEW_WEIGHTS: usize = 64;
 /// Bins of a histogram, at most.
 const BINS: usize = 24;
 
-/// The figures of λ; none where all weights are and were 0, or plain updates were taken.
+/// The figures of λ. There are none if all weights are and were 0, or if plain updates won.
 pub(super) fn figures(run: &RunRecords) -> Vec<Figure> {
     if run.lambda.iter().all(|weight| *weight == 0.0) {
-        // If plain updates won, the last λ is of no use.
+        // If plain updates won, the last λ was not used.
         let moved = run.lambda_start.iter().any(|weight| *weight > 0.0);
         return match moved && run.choice.is_none() {
             true => vec![course(run)],
@@ -82,7 +82,8 @@ fn of_each(run: &RunRecords) -> Figure {
     }
 }
 
-/// The 98th percentile of λ at both ends: a few large λ would squeeze all others together.
+/// The 98th percentile of the first and the last λ. It is the limit of the axis, because a few
+/// large λ would compress all others.
 fn most(run: &RunRecords) -> f64 {
     let all = run.lambda.iter().chain(&run.lambda_start);
     let mut all: Vec<f64> = all.copied().collect();

@@ -1,26 +1,26 @@
-//! The folder of a run, and the page about it.
+//! The folder of a run, and its report.
 //!
-//! | file | what |
+//! | file | contents |
 //! |---|---|
 //! | `W.npy`, `H.npy`, `lambda.npy` | the factors and the last λ |
 //! | `lambda_start.npy` | the first λ |
 //! | `lambda_h.npy`, `lambda_2.npy`, … | λ of H, of a second penalty; each with its `_start` |
 //! | `W.csv`, `H.csv` | the factors with the data's labels, on request |
 //! | `lambda.csv` | λ with the data's labels, likewise |
-//! | `labels.json` | the names of the data's rows and columns, where it has some |
-//! | `scale.npy` | what the rows or columns of the data were divided by, where they were |
+//! | `labels.json` | the names of the data's rows and columns, if there are any |
+//! | `scale.npy` | the divisors of the rows or columns of the data, if they were scaled |
 //! | `held_out.npy` | the weights of held-out entries, 0 elsewhere; `.mtx` of a sparse X |
-//! | `thinned.npy` | the counts that the updates did not see, where counts were thinned; likewise |
+//! | `thinned.npy` | the counts that the updates did not see, if counts were thinned; likewise |
 //! | `history.csv` | one row per iteration, the start included |
-//! | `summary.json` | the run in a dozen numbers |
+//! | `summary.json` | the summary of the run |
 //! | `config.toml` | every setting; `altbi fit --config` repeats the run |
-//! | `report.html` | a page that needs nothing but itself |
-//! | `figures/*.svg` | its pictures |
-//! | `start-7` | the start with the seed 7, only while a run with several is unfinished |
+//! | `report.html` | the report, a self-contained page |
+//! | `figures/*.svg` | its figures |
+//! | `start-7` | the start with seed 7, only while a run with several starts is unfinished |
 //! | `checkpoint` | only while a run is unfinished |
 //!
-//! A report is made from the folder alone, long after the run if need be. So is the
-//! [report of an experiment](ExperimentReport).
+//! A report is made from the folder alone, so it can be made again later. So is the [report of an
+//! experiment](ExperimentReport).
 
 mod bias;
 mod claim;

@@ -1,4 +1,4 @@
-//! The model of a run folder, and features put into its order.
+//! The model of a run folder, and the order of its features.
 
 use std::collections::HashMap;
 use std::str::FromStr;
@@ -16,11 +16,12 @@ use crate::penalty::{self, Graph, Penalty};
 use crate::problem::{Scale, Scaling};
 use crate::solver::{Model, WeightedPenalty};
 
-/// Names that an error shows of many.
+/// Largest number of names in an error.
 const SHOWN: usize = 3;
 
 impl RunRecords {
-    /// The run's factors with its divergence, exponent, penalties and λ, to explain new data.
+    /// The model of the run, which encodes new data: its factors, divergence, exponent, penalties
+    /// and λ.
     ///
     /// # Errors
     /// [`Error::ConfigFile`] for settings that are missing or damaged; [`Error::Shape`] for
@@ -47,12 +48,12 @@ impl RunRecords {
         Ok(model.with_scaling(self.scaling()?))
     }
 
-    /// The sizes that rows or columns of the data were divided by, where they were.
+    /// The scaling of the data, if they were scaled.
     ///
     /// # Errors
-    /// [`Error::ConfigFile`], and what is wrong with `scale.npy`.
+    /// [`Error::ConfigFile`], and those of reading `scale.npy`.
     pub fn scaling(&self) -> Result<Option<Scaling>> {
-        // (Older runs know no such setting.)
+        // (Older runs do not have this setting.)
         if !self.config.contains_key("scale") {
             return Ok(None);
         }
@@ -68,7 +69,7 @@ impl RunRecords {
     /// A setting of `config.toml`.
     ///
     /// # Errors
-    /// [`Error::ConfigFile`] if it is missing or no such value.
+    /// [`Error::ConfigFile`] if it is missing or has a bad value.
     pub fn setting<T: FromStr>(&self, key: &str) -> Result<T> {
         let broken = |reason| Error::ConfigFile {
             path: self.config_path.clone(),
@@ -80,12 +81,12 @@ impl RunRecords {
             None => return Err(broken(format!("there is no '{key}'"))),
         };
         let value = text.parse();
-        value.map_err(|_| broken(format!("'{text}' is no value of '{key}'")))
+        value.map_err(|_| broken(format!("'{text}' is not a valid value of '{key}'")))
     }
 }
 
-/// A built-in penalty. (Of `graph` only the name is needed: it couples rows, so that new ones
-/// cannot have it.)
+/// A built-in penalty. (`graph` needs no graph here: it couples rows, so it is refused for new
+/// rows.)
 fn named(name: &str) -> Result<Arc<dyn Penalty>> {
     match name {
         "graph" => Ok(Arc::new(Graph::from_edges(0, [])?)),
@@ -93,11 +94,11 @@ fn named(name: &str) -> Result<Arc<dyn Penalty>> {
     }
 }
 
-/// For each feature of a run its place among the features of other data, by their names.
+/// For each feature of a run, the index of the feature of the same name in other data.
 ///
 /// # Errors
-/// [`Error::Features`] with the first names that are missing or unknown, or with one that
-/// stands twice.
+/// [`Error::Features`] with the first names that are missing or unknown, or with one that occurs
+/// twice.
 pub fn arrangement(what: &'static str, known: &[String], found: &[String]) -> Result<Vec<usize>> {
     if known == found {
         return Ok((0..known.len()).collect());
@@ -108,7 +109,7 @@ pub fn arrangement(what: &'static str, known: &[String], found: &[String]) -> Re
             if places.insert(name.clone(), place).is_some() {
                 return Err(Error::Features {
                     what,
-                    reason: format!("the name '{name}' stands twice, and their order differs"),
+                    reason: format!("the name '{name}' occurs twice, and the order differs"),
                 });
             }
         }

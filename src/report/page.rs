@@ -1,4 +1,4 @@
-//! The parts that all pages share. A page is one file that needs nothing but itself.
+//! Common parts of all pages. A page is one self-contained file.
 
 use super::figures::Figure;
 use crate::plot::escape;
@@ -25,12 +25,12 @@ pub(super) fn figure_element(figure: &Figure) -> String {
     )
 }
 
-/// Text of pictures is 14 pixels high; it is not to be smaller than 11.
+/// Smallest scale of a figure. Its text has 14 pixels and should not be smaller than 11.
 const SMALLEST: f64 = 11.0 / 14.0;
-/// And not much larger.
+/// Largest scale of a figure.
 const LARGEST: f64 = 1.15;
 
-/// An SVG of fixed size made to fill its place, as far as its text stays readable.
+/// An SVG of fixed size, changed so that it scales with the page while its text stays readable.
 fn scalable(svg: &str) -> String {
     let after = svg
         .split_once("<svg width=\"")
@@ -49,7 +49,7 @@ fn scalable(svg: &str) -> String {
     )
 }
 
-/// How a page begins, up to its body.
+/// The beginning of a page, up to its body.
 pub(super) fn head(title: &str) -> String {
     HEAD.replace("TITLE", &escape(title))
 }

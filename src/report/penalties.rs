@@ -1,16 +1,16 @@
-//! Which penalties a run had, and where their weights are.
+//! The penalties of a run, and the files of their weights.
 
 use serde::{Deserialize, Serialize};
 
 use crate::factors::Side;
 use crate::solver::Outcome;
 
-/// One tuned penalty of a run, as `summary.json` tells of it.
+/// One tuned penalty of a run, for `summary.json`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PenaltyRecord {
     /// Its name.
     pub penalty: String,
-    /// The factor that it is on.
+    /// The penalised factor.
     pub factor: Side,
     /// The scope of its weights.
     pub scope: String,

@@ -1,4 +1,4 @@
-//! The outer error of each rank, as files and a page.
+//! The report of `altbi ranks`.
 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -28,30 +28,30 @@ pub struct RankSettings {
     pub divergence: String,
     /// The outer error.
     pub outer: String,
-    /// The penalties of the preset practical, where it was asked for.
+    /// The penalties of the preset practical, if it was requested.
     pub penalties: Option<String>,
 }
 
 /// The contents of `ranks.json`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RankRecords {
-    /// Tells these data and settings from any other. (Ranks and the number of splits are left
-    /// out: a pair is the same in any range.)
+    /// Fingerprint of the data and settings. (It does not depend on the ranks and the number of
+    /// splits, because a pair is the same in any range.)
     pub fingerprint: String,
-    /// Data and settings, in a sentence.
+    /// Description of the data and settings, in a sentence.
     pub about: String,
     /// The settings of the search.
     pub settings: RankSettings,
-    /// The recommendation by plain updates; `None` while the search goes on.
+    /// The rank that plain updates recommend. `None` while the search goes on.
     pub recommended: Option<usize>,
-    /// That by the preset practical, where it was asked for.
+    /// The rank that the preset practical recommends, if it was requested.
     pub recommended_tuned: Option<usize>,
-    /// All pairs that are done, those outside the settings' range included.
+    /// All finished pairs, also those outside the settings' range.
     pub done: RankOutcome,
 }
 
 impl RankRecords {
-    /// The pairs that the settings ask for.
+    /// The pairs within the settings' range.
     pub fn outcome(&self) -> RankOutcome {
         let RankSettings {
             from, to, splits, ..
@@ -157,7 +157,7 @@ fn table(outcome: &RankOutcome) -> String {
                 true => " class=\"better\"",
                 false => "",
             };
-            // (The lowest lies 0 ± 0 above itself.)
+            // (The difference of the lowest rank from itself is 0 ± 0.)
             let above = match of_rank.excess == 0.0 && of_rank.excess_error.unwrap_or(0.0) == 0.0 {
                 true => "lowest".into(),
                 false => with_error(of_rank.excess, of_rank.excess_error),
@@ -179,7 +179,7 @@ fn table(outcome: &RankOutcome) -> String {
     table
 }
 
-/// A line through means that goes up and down by an error at each of them.
+/// A line through means, with an error bar at each.
 fn curve(name: &str, points: &[(f64, f64, Option<f64>)]) -> Series {
     let with_bar = points.iter().flat_map(|(place, mean, error)| {
         let error = error.unwrap_or(0.0);
@@ -189,7 +189,7 @@ fn curve(name: &str, points: &[(f64, f64, Option<f64>)]) -> Series {
     Series::line(name, with_bar.collect())
 }
 
-/// A chart of some number with its error against the rank, and where the recommendations are.
+/// A chart of a number with its error against the rank, with the recommended ranks.
 fn chart(
     outcome: &RankOutcome,
     y: &str,
@@ -220,7 +220,7 @@ fn chart(
         let recommended = outcome.recommended(measure);
         let place = ranks.iter().position(|rank| Some(*rank) == recommended);
         if let (Some(place), Some(rank)) = (place, recommended) {
-            // A stem from below everything up to the point and its bar.
+            // A vertical line from the bottom to the point and its bar.
             let (number, error) = of(&summaries[place]);
             let (foot, top) = (low - 0.1 * (high - low), number - error.unwrap_or(0.0));
             marks.push(Series::line(
@@ -251,13 +251,13 @@ fn errors(outcome: &RankOutcome) -> Figure {
 fn excess(outcome: &RankOutcome) -> Option<Figure> {
     let of = |summary: &RankSummary| (summary.excess, summary.excess_error);
     let summaries = outcome.summaries(Measure::Plain);
-    // The nearer half of the ranks; what lies far above would flatten it.
+    // The half of the ranks with the lowest errors. Ranks far above would compress the figure.
     let excesses: Vec<f64> = summaries.iter().map(|summary| summary.excess).collect();
     let limit = Spread::of(&excesses)?.median;
     let recommended = outcome.recommended(Measure::Plain);
     let shown =
         |summary: &RankSummary| summary.excess <= limit || Some(summary.rank) == recommended;
-    // Nothing to see in a single point.
+    // A single point needs no figure.
     if summaries.iter().filter(|summary| shown(summary)).count() < 2 {
         return None;
     }

@@ -1,4 +1,4 @@
-//! A run folder, read back.
+//! The records of a run, read from its folder.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -18,7 +18,7 @@ use crate::factors::Side;
 use crate::practical::Stage;
 use crate::solver::Record;
 
-/// Everything that a report is made of.
+/// The data of a report.
 #[derive(Debug, Clone)]
 pub struct RunRecords {
     /// W, n×r.
@@ -35,7 +35,7 @@ pub struct RunRecords {
     pub history: Vec<Record>,
     /// `summary.json`.
     pub summary: Value,
-    /// The candidates of the preset practical, where there was a choice.
+    /// The candidates of the preset practical.
     pub choice: Option<Choice>,
     /// The tuned penalties.
     pub penalties: Vec<PenaltyRecord>,
@@ -51,8 +51,8 @@ impl RunRecords {
     /// Reads a run folder.
     ///
     /// # Errors
-    /// [`Error::NoRun`]; [`Error::Read`] and the readers' errors for a file that is missing or
-    /// damaged, by name.
+    /// [`Error::NoRun`]; [`Error::Read`] and the readers' errors for a missing or damaged file,
+    /// with its name.
     pub fn read(folder: &Path) -> Result<Self> {
         let text = |name: &str| {
             let path = folder.join(name);
@@ -129,7 +129,7 @@ impl RunRecords {
     pub fn write_report(&self, folder: &RunFolder) -> Result<PathBuf> {
         let figures = self.figures();
         for figure in &figures {
-            // Or --force would not know its own.
+            // Otherwise --force would refuse the folder.
             assert!(FIGURES.contains(&figure.name.as_str()), "{}", figure.name);
             folder.write(
                 &format!("figures/{}.svg", figure.name),
@@ -152,14 +152,14 @@ impl RunRecords {
             .collect()
     }
 
-    /// The weight of the entries that the history's divergence is over.
+    /// The weight of the entries of the history's divergence.
     pub(super) fn training_entries(&self) -> Option<f64> {
         let training = self.summary["held_out"]["training_weight"].as_f64();
         let entries = training.or_else(|| self.summary["entries"].as_f64());
         entries.filter(|entries| *entries > 0.0)
     }
 
-    /// Whether the preset practical took plain updates.
+    /// Returns true if plain updates won in the preset practical.
     pub(super) fn is_plain(&self) -> bool {
         let choice = self.choice.as_ref();
         let taken = choice.and_then(|choice| choice.candidates.get(choice.chosen));
@@ -201,7 +201,7 @@ impl RunRecords {
     }
 }
 
-/// The weights of every penalty, by its name; without any, W's, which are 0.
+/// The weights of every penalty, with its name. Without penalties, those of W, which are 0.
 fn weights(
     folder: &Path,
     penalties: &[PenaltyRecord],

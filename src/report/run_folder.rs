@@ -1,4 +1,4 @@
-//! The run folder: everything in it is written whole or not at all.
+//! The run folder. Each file in it is complete or absent.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -20,18 +20,18 @@ use crate::factors::Side;
 use crate::solver::{Outcome, Record};
 use crate::sparse::Matrix;
 
-/// A folder that a run writes into. It is this run's from the first moment, and goes again
-/// where nothing was written into it, so that bad input leaves nothing behind.
+/// A folder that a run writes into. It is reserved at once, and removed if nothing was written into
+/// it, so that bad input leaves nothing behind.
 #[derive(Debug, Clone)]
 pub struct RunFolder {
     pub(super) path: PathBuf,
-    /// Whether an older run of this name may be replaced.
+    /// True if an older run of this name may be replaced.
     pub(super) replace: bool,
     /// An older run that was replaced, kept until the new one is written.
     pub(super) old: Arc<Mutex<Option<TempDir>>>,
     /// Held while a run writes here; the system releases it if the program dies.
     pub(super) lock: Arc<Mutex<Option<Lock>>>,
-    /// A folder that is still empty.
+    /// The reservation of an empty folder.
     pub(super) reservation: Arc<Mutex<Option<Reservation>>>,
 }
 
@@ -39,10 +39,9 @@ impl RunFolder {
     /// A new run's folder, reserved before the run begins, so that no work is lost.
     ///
     /// # Errors
-    /// [`Error::RunFolderExists`] if there is one already and it may not be
-    /// replaced; [`Error::Busy`] if another run has it; [`Error::NotARunFolder`] if what is
-    /// there was not made by altbi, which nothing may replace; [`Error::Write`] if the place
-    /// is not writable.
+    /// [`Error::RunFolderExists`] if it exists and may not be replaced; [`Error::Busy`] if another
+    /// run has it; [`Error::NotARunFolder`] if it was not made by altbi; [`Error::Write`] if the
+    /// path is not writable.
     pub fn new(path: &Path, replace: bool) -> Result<Self> {
         let folder = Self::at(path, replace);
         folder.reserve()?;
@@ -59,7 +58,7 @@ impl RunFolder {
         }
     }
 
-    /// A folder that exists.
+    /// An existing folder.
     ///
     /// # Errors
     /// [`Error::Read`] if it does not.
@@ -82,7 +81,7 @@ impl RunFolder {
         &self.path
     }
 
-    /// Writes a file: aside, flushed to the disk, then renamed.
+    /// Writes a file under a temporary name, flushes it to the disk and renames it.
     ///
     /// # Errors
     /// [`Error::Write`].
@@ -90,8 +89,8 @@ impl RunFolder {
         write_whole(&self.path.join(name), contents)
     }
 
-    /// Writes the results of a run; the summary last, because it says that the
-    /// rest is there. Then an older run that was replaced goes.
+    /// Writes the results of a run. The summary comes last, because it means that the other files
+    /// exist. Then a replaced older run is removed.
     ///
     /// # Errors
     /// [`Error::Write`].
@@ -149,8 +148,8 @@ impl RunFolder {
         Ok(())
     }
 
-    /// The weights of every penalty ([`PenaltyRecord::all_of`]). W's file is there in any
-    /// case: without a penalty its λ is 0.
+    /// The weights of every penalty ([`PenaltyRecord::all_of`]). The file of W's λ always exists:
+    /// without a penalty λ is 0.
     fn write_weights(&self, outcome: &Outcome) -> Result<()> {
         let write = |name: &str, matrix: &Array2<f64>| write_npy(&self.path.join(name), matrix);
         let records = PenaltyRecord::all_of(outcome);
@@ -166,8 +165,7 @@ impl RunFolder {
         Ok(())
     }
 
-    /// Clears away what only an unfinished run needs: the checkpoint, and files
-    /// that a kill left half written.
+    /// Removes the checkpoint and temporary files, which only an unfinished run needs.
     ///
     /// # Errors
     /// [`Error::Write`].
@@ -188,8 +186,7 @@ impl RunFolder {
     /// The checkpoint's bytes.
     ///
     /// # Errors
-    /// [`Error::NoCheckpoint`] for a run that is finished or never got so far;
-    /// [`Error::Read`].
+    /// [`Error::NoCheckpoint`] for a run that is finished or has written none; [`Error::Read`].
     pub fn read_checkpoint(&self) -> Result<Vec<u8>> {
         let path = self.path.join(CHECKPOINT);
         match fs::read(&path) {
@@ -219,7 +216,7 @@ impl RunFolder {
         }
     }
 
-    /// `config.toml` as it stands.
+    /// The text of `config.toml`.
     ///
     /// # Errors
     /// [`Error::Read`].
@@ -229,8 +226,7 @@ impl RunFolder {
     }
 }
 
-/// The history with a header; numbers in the shortest form that reads back the
-/// same.
+/// The history with a header. Numbers have the shortest form that gives the same value when read.
 fn history_csv(history: &[Record]) -> String {
     let mut writer = csv::Writer::from_writer(Vec::new());
     for record in history {
@@ -239,7 +235,7 @@ fn history_csv(history: &[Record]) -> String {
     into_text(writer)
 }
 
-/// One row per weight: its penalty, the factor, what it belongs to, and λ.
+/// One row per weight: penalty, factor, label, and λ.
 fn lambda_csv(outcome: &Outcome, labels: &Labels) -> String {
     let mut writer = csv::Writer::from_writer(Vec::new());
     let head = ["penalty", "factor", "label", "lambda"];
@@ -318,7 +314,7 @@ mod tests {
         let read: serde_json::Value = serde_json::from_str(&json).unwrap();
         assert_eq!(read["divergence"].as_f64().unwrap(), outcome.divergence);
 
-        // While one run writes here, another keeps out.
+        // While one run writes here, another is refused.
         let other = RunFolder::open(&path).unwrap();
         assert!(matches!(other.lock(), Err(Error::Busy { .. })));
         drop(folder);
@@ -332,17 +328,17 @@ mod tests {
         let refused = RunFolder::new(&path, true);
         assert!(matches!(refused, Err(Error::NotARunFolder { .. })));
         fs::remove_file(path.join("thesis")).unwrap();
-        // An older run comes back if the new one cannot be written,
+        // An older run is restored if the new one cannot be written,
         let new = RunFolder::new(&path, true).unwrap();
         new.create("", &[("data.csv", "1,2\n".into())]).unwrap();
         assert!(!path.join("W.npy").exists() && path.join("data.csv").exists());
         new.discard();
         assert_eq!(read_matrix(&path.join("W.npy")).unwrap(), outcome.w);
-        // and goes when it is.
+        // and removed when it is.
         new.create("", &[]).unwrap();
         new.write_results(&outcome, &summary, &Labels::default(), false, None)
             .unwrap();
-        // A folder that was there before stays.
+        // A folder that existed before stays.
         let late = parent.path().join("new/late");
         fs::create_dir(&late).unwrap();
         let refused = RunFolder::new(&late, false);

@@ -1,4 +1,4 @@
-//! The answers at the top of a run's page: what was found, how well it fits, what λ says.
+//! The answers at the top of a run's page: the components, the fit and the verdict on the penalty.
 
 use std::fmt::Write;
 
@@ -10,15 +10,15 @@ use super::{
 use crate::factors::Side;
 use crate::plot::{clipped, escape};
 
-/// Components that are told at once; the others are folded.
+/// Components that are shown at once. The others are folded.
 const OPEN: usize = 8;
-/// Components that are told at all.
+/// Largest number of components that are shown.
 const TOLD: usize = 100;
-/// Features of each side of a component, where there are few components and where many.
+/// Features of each side of a component, for few and for many components.
 const FEATURES: [usize; 2] = [5, 3];
-/// So many components are few.
+/// Up to this many components are few.
 const FEW: usize = 4;
-/// Letters of a feature's name.
+/// Largest number of letters of a feature's name.
 const LETTERS: usize = 48;
 
 /// The components with their largest features.
@@ -75,7 +75,7 @@ fn card(component: &Component, [columns, rows]: &[View; 2]) -> String {
                 let first = escape(&clipped(&first.name, LETTERS));
                 let _ = writeln!(text, "<p class=\"small\">highest at {first}</p>");
             }
-            // A picture says it all.
+            // A picture needs no list.
             _ => {}
         }
     }
@@ -101,7 +101,7 @@ fn features_table(name: &str, features: &[Feature]) -> String {
     text + "</table>\n"
 }
 
-/// How well it fits.
+/// The section about the fit.
 pub(super) fn fit(run: &RunRecords) -> String {
     let summary = &run.summary;
     let relative = summary["relative_error"].as_f64().unwrap_or(f64::NAN);
@@ -114,7 +114,7 @@ pub(super) fn fit(run: &RunRecords) -> String {
     )
 }
 
-/// The answer about λ.
+/// The section about λ.
 pub(super) fn lambda(run: &RunRecords) -> String {
     let mut sentences = Vec::new();
     if let Some(choice) = &run.choice {

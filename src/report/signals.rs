@@ -1,4 +1,4 @@
-//! Components as pictures or curves, where their entries have places.
+//! Components as pictures or curves, if their entries have an order.
 
 use ndarray::Array2;
 
@@ -12,18 +12,18 @@ const CURVES_AT_MOST: usize = 8;
 /// Longer signals are drawn as a heat map.
 const LONGEST_CURVE: usize = 1500;
 
-/// How one side of the components is shown.
+/// The view of one side of the components.
 pub(super) enum View {
-    /// As pictures of this height and width.
+    /// Pictures of this height and width.
     Pictures([usize; 2]),
-    /// As curves; over these places where the labels are numbers.
+    /// Curves. If the labels are numbers, they are the x values.
     Curves(Option<Vec<f64>>),
-    /// By their largest entries: these have no order.
+    /// The largest entries, because the entries have no order.
     Features,
 }
 
-/// How the entries of a side hang together: as pixels where a shape is known, in a row where the
-/// labels are growing numbers or a smooth penalty says so, and not at all otherwise.
+/// The view of a side: pictures if a shape is known, curves if the labels are increasing numbers or
+/// the penalty is smooth, otherwise the largest entries.
 pub(super) fn view(run: &RunRecords, side: Side) -> View {
     let (setting, count) = match side {
         Side::W => ("shape-w", run.w.nrows()),
@@ -43,7 +43,7 @@ pub(super) fn view(run: &RunRecords, side: Side) -> View {
     }
 }
 
-/// The shape of pictures of so many pixels that the settings name. (A summary may have been
+/// The shape of pictures in the settings, if it has this number of pixels. (A summary may have been
 /// edited.)
 fn shape_of(run: &RunRecords, setting: &str, pixels: usize) -> Option<[usize; 2]> {
     let text = run.summary["settings"][setting].as_str()?;
@@ -52,7 +52,7 @@ fn shape_of(run: &RunRecords, setting: &str, pixels: usize) -> Option<[usize; 2]
     (height.checked_mul(width) == Some(pixels)).then_some([height, width])
 }
 
-/// The pictures of what was found.
+/// The figures of the components.
 pub(super) fn found(run: &RunRecords) -> Vec<Figure> {
     [Side::W, Side::H]
         .into_iter()
@@ -110,7 +110,7 @@ fn names(run: &RunRecords, side: Side) -> Vec<String> {
     }
 }
 
-/// One strip per signal, or a heat map where strips would be too many.
+/// One strip per signal, or a heat map if there are too many.
 fn curves(
     signals: &Array2<f64>,
     x_label: &str,
@@ -146,7 +146,7 @@ pub(super) fn strips(signals: &Array2<f64>, x_label: &str) -> Chart {
     for (k, signal) in signals.rows().into_iter().enumerate() {
         let largest = signal.iter().copied().fold(0.0, f64::max);
         let scale = if largest > 0.0 { 0.9 / largest } else { 0.0 };
-        // Stacked upwards, each on the line of its number.
+        // Signals are stacked upwards, each on the line of its number.
         let floor = (k + 1) as f64;
         let points = signal.iter().enumerate();
         let points = points.map(|(i, value)| ((i + 1) as f64, floor + scale * value));

@@ -1,4 +1,4 @@
-//! Finished and interrupted starts of a run, kept in its folder until all are done.
+//! Finished and interrupted starts of a run, stored in its folder until all are done.
 
 use std::fs;
 use std::path::Path;
@@ -6,16 +6,16 @@ use std::path::Path;
 use super::run_folder::RunFolder;
 use crate::error::{Error, Result};
 
-/// How the names of their files begin; the seed follows.
+/// Prefix of the names of their files. The seed follows.
 const START: &str = "start-";
 
-/// Whether a file of a run folder keeps a start.
+/// Returns true if a file of a run folder holds a start.
 pub(super) fn is_start(name: &str) -> bool {
     let seed = name.strip_prefix(START);
     seed.is_some_and(|seed| seed.parse::<u64>().is_ok())
 }
 
-/// Whether a run folder has starts of a run that is not finished.
+/// Returns true if a run folder has starts of an unfinished run.
 pub(super) fn has_starts(folder: &Path) -> bool {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let mut names = entries.map(|entry| entry.file_name());
@@ -61,7 +61,7 @@ impl RunFolder {
         })
     }
 
-    /// Clears the starts away.
+    /// Removes the starts.
     ///
     /// # Errors
     /// [`Error::Write`].

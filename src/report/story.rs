@@ -1,4 +1,4 @@
-//! The findings of a run in words, for its page and for a terminal.
+//! The results of a run in words, for its page and for a terminal.
 
 use std::cmp::Ordering;
 
@@ -9,10 +9,10 @@ use crate::metrics::Spread;
 use crate::plot::short;
 use crate::practical::Stage;
 
-/// A component and what it consists of.
+/// A component with its largest features.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Component {
-    /// Its number, from 1.
+    /// Its number, counted from 1.
     pub number: usize,
     /// Its share of the sum of W H.
     pub share: f64,
@@ -31,8 +31,8 @@ pub struct Feature {
     pub share: f64,
 }
 
-/// The components of W H, the one with the largest share first, each with at most so many
-/// features on either side.
+/// The components of W H, the one with the largest share first, each with at most `most` features
+/// on either side.
 pub fn components(
     w: &Array2<f64>,
     h: &Array2<f64>,
@@ -88,8 +88,8 @@ pub fn percent(share: f64) -> String {
     }
 }
 
-/// How well W H fits X, from its divergence over that of a constant fit, and from the outer
-/// error per entry where something was held out.
+/// The fit in words, from the divergence relative to that of a constant fit, and from the outer
+/// error per entry if data were held out.
 pub fn fit_in_words(relative_error: f64, outer_error: Option<f64>) -> String {
     let fit = if relative_error.is_nan() {
         "X is constant: one number fits it.".into()
@@ -111,8 +111,8 @@ pub fn fit_in_words(relative_error: f64, outer_error: Option<f64>) -> String {
     }
 }
 
-/// The verdict of the preset `practical` about penalties. `entries` is the weight
-/// of what was held out; `penalties` names what was tuned: "smooth on W".
+/// The verdict of the preset `practical` about penalties. `entries` is the weight of the held-out
+/// data. `penalties` names the tuned penalties: "smooth on W".
 pub fn choice_in_words(choice: &Choice, entries: Option<f64>, penalties: &str) -> String {
     let plain = choice
         .candidates

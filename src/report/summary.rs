@@ -1,4 +1,4 @@
-//! A run in a dozen numbers.
+//! The summary of a run.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,10 +11,9 @@ use crate::problem::Problem;
 use crate::solver::{Outcome, StartRecord, StopReason};
 use crate::sparse::Zeros;
 
-/// The contents of `summary.json`, and what `--json` prints.
+/// The contents of `summary.json` and the output of `--json`.
 ///
-/// `settings` is whatever the run was configured with; the command passes its
-/// whole configuration.
+/// `settings` is the configuration of the run. The command passes all its settings.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Summary<Settings> {
     /// The run's configuration.
@@ -25,29 +24,29 @@ pub struct Summary<Settings> {
     pub data_hash: String,
     /// (n, m).
     pub shape: [usize; 2],
-    /// Why it ended.
+    /// The reason for its end.
     pub stop_reason: StopReason,
     /// Outer iterations.
     pub iterations: usize,
-    /// The iteration whose factors were kept.
+    /// The iteration of the kept factors.
     #[serde(default)]
     pub selected_iteration: usize,
-    /// E, what λ was tuned for.
+    /// E, the outer error.
     #[serde(default)]
     pub outer_error: f64,
     /// The tuned penalties, and the files of their weights.
     #[serde(default)]
     pub penalties: Vec<PenaltyRecord>,
-    /// How much was held out, where something was.
+    /// The weights of fitted and held-out entries, if data were held out.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub held_out: Option<HeldOutShare>,
-    /// The outer error: the unseen part, and its divergence where that is another.
+    /// The kind of outer error: the unseen part, and its divergence if it differs.
     #[serde(default)]
     pub outer: String,
-    /// Why, where the data decided.
+    /// The reason for this choice, if the data decided.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub outer_reason: Option<String>,
-    /// The sum of the weights of the entries that `divergence` is over; 0 where it is not known.
+    /// The total weight of the entries of `divergence`. 0 if unknown.
     #[serde(default)]
     pub entries: f64,
     /// D(X, WH).
@@ -58,32 +57,32 @@ pub struct Summary<Settings> {
     pub relative_error: f64,
     /// The paper's D₁ / Σ x log x.
     pub paper_relative_error: f64,
-    /// Percent of W that is almost zero.
+    /// Percentage of W that is almost zero.
     pub sparsity_w: f64,
-    /// Percent of H that is almost zero.
+    /// Percentage of H that is almost zero.
     pub sparsity_h: f64,
-    /// Mean SIR of W in dB, where the truth is known.
+    /// Mean SIR of W in dB, if the true factors are known.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub sir_w: Option<f64>,
-    /// Mean SIR of H in dB, where the truth is known.
+    /// Mean SIR of H in dB, if the true factors are known.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub sir_h: Option<f64>,
     /// `fused` or `autodiff`.
     pub engine: String,
-    /// The largest relative difference between the two in the first iteration,
-    /// where they were compared.
+    /// The largest relative difference between the two engines in the first iteration, if they were
+    /// compared.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub engine_difference: Option<f64>,
-    /// Which candidates there were and which one was taken, where there was a choice.
+    /// The candidates of the preset `practical` and the winner.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub choice: Option<Choice>,
-    /// All starts, where there were several.
+    /// All starts, if there were several.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub starts: Vec<StartRecord>,
-    /// The run that this one goes on from, where there is one.
+    /// The run that this one goes on from, if there is one.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub continued: Option<Continued>,
-    /// How the table was read, where the data is one.
+    /// The reading of the table, if the data are one.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub table: Option<Reading>,
     /// The stored entries of a sparse X.
@@ -100,8 +99,7 @@ pub struct Summary<Settings> {
 pub struct Choice {
     /// All of them.
     pub candidates: Vec<Candidate>,
-    /// The one that was taken: that with the lowest outer error, or plain updates where it does
-    /// not beat them clearly.
+    /// The index of the winner.
     pub chosen: usize,
 }
 
@@ -117,7 +115,7 @@ pub struct SparseRecord {
 }
 
 impl SparseRecord {
-    /// Of a problem; `None` where every entry is stored.
+    /// The record of a problem. `None` if X is dense.
     pub fn of(problem: &Problem, zeros: Zeros) -> Option<Self> {
         let x = problem.x().as_sparse()?;
         let [rows, columns] = problem.whole_shape();
@@ -135,21 +133,21 @@ impl SparseRecord {
 pub struct Continued {
     /// Its folder.
     pub run: String,
-    /// The iterations after which it ended.
+    /// Its number of iterations.
     pub iterations: usize,
 }
 
 /// The weights of all fitted entries and of all held-out ones, summed.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct HeldOutShare {
-    /// Of the entries that the updates saw.
+    /// Total weight of the fitted entries.
     pub training_weight: f64,
-    /// Of the entries that they did not.
+    /// Total weight of the held-out entries.
     pub held_out_weight: f64,
 }
 
 impl HeldOutShare {
-    /// Of a problem; `None` where nothing is held out.
+    /// The weights of a problem. `None` if nothing is held out.
     pub fn of(problem: &Problem) -> Option<Self> {
         problem.held_out_weights()?;
         Some(Self {
@@ -203,7 +201,7 @@ impl<Settings> Summary<Settings> {
         }
     }
 
-    /// Notes what E is, and why.
+    /// Adds the kind of outer error, and the reason for it.
     #[must_use]
     pub fn with_outer(mut self, outer: OuterError, reason: Option<String>) -> Self {
         self.outer = outer.to_string();
@@ -211,42 +209,42 @@ impl<Settings> Summary<Settings> {
         self
     }
 
-    /// Notes the weight of the entries that the divergence is over.
+    /// Adds the total weight of the entries of the divergence.
     #[must_use]
     pub fn with_entries(mut self, weight: f64) -> Self {
         self.entries = weight;
         self
     }
 
-    /// With the candidates of the preset `practical`.
+    /// Adds the candidates of the preset `practical`.
     #[must_use]
     pub fn with_choice(mut self, choice: Option<Choice>) -> Self {
         self.choice = choice;
         self
     }
 
-    /// With what a sparse X stores.
+    /// Adds the stored entries of a sparse X.
     #[must_use]
     pub fn with_sparse(mut self, sparse: Option<SparseRecord>) -> Self {
         self.sparse = sparse;
         self
     }
 
-    /// With all starts, where there were several.
+    /// Adds all starts, if there were several.
     #[must_use]
     pub fn with_starts(mut self, starts: Vec<StartRecord>) -> Self {
         self.starts = starts;
         self
     }
 
-    /// With the run that this one goes on from.
+    /// Adds the run that this one goes on from.
     #[must_use]
     pub fn with_continued(mut self, continued: Option<Continued>) -> Self {
         self.continued = continued;
         self
     }
 
-    /// With how the table was read.
+    /// Adds the reading of the table.
     #[must_use]
     pub fn with_reading(mut self, reading: Option<Reading>) -> Self {
         self.table = reading;

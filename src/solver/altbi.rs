@@ -1,4 +1,4 @@
-//! The loop itself.
+//! The outer loop.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -19,7 +19,7 @@ use crate::lambda::{LambdaShare, StepRule};
 use crate::penalty::{Penalty, PenaltyTerm};
 use crate::problem::{Problem, ToMatrix};
 
-/// Settings and plug-ins, ready to run.
+/// A solver: settings and plug-ins, ready to run.
 ///
 /// Made by [`AltBiConfig::solver`].
 pub struct Solver {
@@ -34,20 +34,19 @@ pub struct Solver {
     pub(super) given_lambda: Option<Array2<f64>>,
     pub(super) observers: Vec<Box<dyn Observer>>,
     pub(super) step_rule: Arc<dyn StepRule>,
-    /// When a run ends by itself, but for the limit and the tolerance of the config.
+    /// True if the tolerance can end the run.
     stops: bool,
     patience: Option<usize>,
     stopping_rule: Option<Arc<dyn StoppingRule>>,
     device: Device,
-    /// Whether D is computed in every iteration.
+    /// True if D is computed in every iteration.
     pub(super) measures: bool,
 }
 
-/// Where a run stands between two iterations.
+/// The state of a run between two iterations.
 ///
 /// # Shapes
-/// W n×r, H r×m, λ n×1 (p×1 where there are p weights: see
-/// [`Layout`](crate::lambda::Layout)).
+/// W n×r, H r×m, λ n×1 (p×1 for p weights: see [`Layout`](crate::lambda::Layout)).
 #[derive(Debug, Clone)]
 pub struct State {
     /// Iterations done.
@@ -60,16 +59,15 @@ pub struct State {
     pub record: Record,
     /// D at the start, the unit of the stopping rule.
     pub divergence_at_start: f64,
-    /// The iterate with the lowest outer error so far, where it is to be kept
-    /// ([`Selection::Best`]).
+    /// The iterate with the lowest outer error so far, with [`Selection::Best`].
     pub best: Option<Arc<Best>>,
-    /// What the λ step remembers ([`StepRule`]).
+    /// Memory of the λ step ([`StepRule`]).
     pub memory: Array2<f64>,
-    /// Which of the rows and weights these are, where processes share them.
+    /// The rows and weights of this process, if several share the run.
     pub(super) share: Option<Arc<LambdaShare>>,
 }
 
-/// An iterate to come back to.
+/// A saved iterate.
 ///
 /// # Shapes
 /// W n×r, H r×m, λ n×1.
@@ -81,13 +79,13 @@ pub struct Best {
     pub lambda: Array2<f64>,
     /// λ that led to these factors: the one before the step.
     pub acted: Array2<f64>,
-    /// Its record, which knows the iteration.
+    /// Its record, with the iteration.
     pub record: Record,
 }
 
 impl State {
-    /// The state with the rows and weights of all processes, on process 0: all call this
-    /// together. With one process it is a copy.
+    /// The state with the rows and weights of all processes, on process 0. All processes must call
+    /// this together. With one process it is a copy.
     pub fn gathered(&self) -> Option<Self> {
         let Some(share) = &self.share else {
             return Some(self.clone());
@@ -151,7 +149,7 @@ impl State {
         }
     }
 
-    /// Refuses errors that are not finite; D only where it is `measured`.
+    /// Refuses errors that are not finite. D is checked only if it is `measured`.
     pub(super) fn check_errors(&self, measured: bool) -> Result<()> {
         for (quantity, error, counts) in [
             ("divergence", self.record.divergence, measured),
@@ -241,14 +239,14 @@ impl Solver {
         self
     }
 
-    /// The same with one that is chosen while the program runs.
+    /// The same with a value that is chosen at run time.
     #[must_use]
     pub fn with_shared_criterion(mut self, criterion: Arc<dyn Criterion>) -> Self {
         self.criterion = criterion;
         self
     }
 
-    /// Moves λ by another rule than the configured one.
+    /// Replaces the configured rule for the steps of λ.
     #[must_use]
     pub fn with_lambda_step(mut self, rule: impl StepRule + 'static) -> Self {
         self.step_rule = Arc::new(rule);
@@ -269,8 +267,8 @@ impl Solver {
         self
     }
 
-    /// [`fit`](Self::fit) computes on this device, and the outcome's tensors are there: a Burn
-    /// device of the caller's own, say. (A [`Problem`] has a [device](Problem::on) of its own.)
+    /// Sets the device on which [`fit`](Self::fit) computes and which holds the outcome's tensors,
+    /// for example your own Burn device. (A [`Problem`] has a [device](Problem::on) of its own.)
     #[must_use]
     pub fn on(mut self, device: impl Into<Device>) -> Self {
         self.device = device.into();
@@ -284,32 +282,31 @@ impl Solver {
         self
     }
 
-    /// The same with one that is chosen while the program runs.
+    /// The same with a value that is chosen at run time.
     #[must_use]
     pub fn observe_boxed(mut self, observer: Box<dyn Observer>) -> Self {
         self.observers.push(observer);
         self
     }
 
-    /// Goes on to the last iteration, or until an observer ends the run, whatever the
-    /// tolerance. (A tolerance of 0 still ends a run whose divergence does not change
-    /// by a single bit.)
+    /// Ignores the tolerance: only the last iteration or an observer ends the run. (A tolerance of
+    /// 0 would still end a run whose divergence does not change by a single bit.)
     #[must_use]
     pub fn to_the_last_iteration(mut self) -> Self {
         self.stops = false;
         self
     }
 
-    /// Ends the run when the outer error has not fallen for so many iterations. (With
-    /// [`Selection::Best`], which knows the lowest.)
+    /// Ends the run when the outer error has not fallen for this many iterations. It needs
+    /// [`Selection::Best`].
     #[must_use]
     pub fn with_patience(mut self, iterations: usize) -> Self {
         self.patience = Some(iterations);
         self
     }
 
-    /// Ends the run by another rule than by tolerance and patience. The last iteration ends it
-    /// all the same.
+    /// Replaces tolerance and patience by another stopping rule. The last iteration still ends the
+    /// run.
     #[must_use]
     pub fn with_stopping(mut self, rule: impl StoppingRule + 'static) -> Self {
         self.stopping_rule = Some(Arc::new(rule));
@@ -318,7 +315,7 @@ impl Solver {
         self
     }
 
-    /// When a run ends by itself, but for a rule of the caller's own.
+    /// The built-in stopping rule of the run.
     pub fn stopping(&self) -> Stopping {
         Stopping {
             tolerance: self.stops.then_some(self.config.tolerance),
@@ -327,8 +324,8 @@ impl Solver {
         }
     }
 
-    /// Computes the outer error alone in every iteration: for solves whose end it decides. D
-    /// and the objective are then unknown (NaN) in all records but the first.
+    /// Computes only the outer error in every iteration, for solves that it stops. D and the
+    /// objective are then NaN in all records but the first.
     pub(crate) fn by_outer_error(mut self) -> Self {
         self.measures = false;
         self
@@ -342,8 +339,7 @@ impl Solver {
     /// Factorises a matrix.
     ///
     /// # Errors
-    /// What [`Problem::new`] and [`run`](Self::run) refuse, and what broke the run down, if
-    /// something did.
+    /// Those of [`Problem::new`] and [`run`](Self::run), and the error of a breakdown.
     ///
     /// # Shapes
     /// `x` is n×m.
@@ -356,15 +352,14 @@ impl Solver {
         }
     }
 
-    /// Factorises a checked problem: [`init`](Self::init), then
-    /// [`step`](Self::step) until the stopping rule or an observer says so.
+    /// Factorises a checked problem: [`init`](Self::init), then [`step`](Self::step) until the
+    /// stopping rule or an observer ends the run.
     ///
-    /// A run that breaks down, because a number blows up or the hypergradient's mode
-    /// refuses on the way, gives back the state before it did: see
-    /// [`Outcome::breakdown`].
+    /// A run breaks down if a number becomes non-finite or the hypergradient's mode refuses during
+    /// the run. It then returns the state before the breakdown: see [`Outcome::breakdown`].
     ///
     /// # Errors
-    /// What `init` refuses; [`Error::ModeUnsupported`].
+    /// Those of [`init`](Self::init); [`Error::ModeUnsupported`].
     pub fn run(&mut self, problem: &Problem) -> Result<Outcome> {
         problem.processes().agree(self.check(problem))?;
         self.on_threads(problem, |solver| {
@@ -383,18 +378,18 @@ impl Solver {
         })
     }
 
-    /// Goes on from a [`Checkpoint`](super::Checkpoint) as if nothing had
-    /// happened: the result is the same to the bit (but for the seconds).
+    /// Goes on from a [`Checkpoint`](super::Checkpoint). The result has the same bits as that of an
+    /// uninterrupted run, except for the seconds.
     ///
     /// # Errors
-    /// As [`run`](Self::run), [`Error::Shape`] for a checkpoint of another problem, and
+    /// Those of [`run`](Self::run), [`Error::Shape`] for a checkpoint of another problem, and
     /// [`CheckpointFault::OtherSettings`] for one without the memory of the λ step.
     pub fn resume(&mut self, problem: &Problem, checkpoint: &Checkpoint) -> Result<Outcome> {
         problem.processes().agree(self.check(problem))?;
         let mut story = checkpoint.restore(problem)?;
         let share = self.lambda_share(problem);
         let whole = share.whole_layout();
-        // A step that remembers cannot go on without its memory.
+        // A step with a memory cannot go on without it.
         if self.memory_of(&whole).dim() != story.state.memory.dim() {
             return Err(CheckpointFault::OtherSettings.into());
         }
@@ -415,7 +410,7 @@ impl Solver {
         })
     }
 
-    /// How many threads share the work.
+    /// Number of threads.
     pub(super) fn threads(&self) -> usize {
         match self.config.threads {
             0 => rayon::current_num_threads(),
@@ -423,8 +418,8 @@ impl Solver {
         }
     }
 
-    /// Moves to a pool of threads, where dealing out work costs little. (A small problem is
-    /// not dealt out, and one thread is at hand.)
+    /// Runs work inside a thread pool, where distributing tasks costs little. (A small problem uses
+    /// one thread and needs no pool.)
     pub(super) fn on_threads<R: Send>(
         &mut self,
         problem: &Problem,
@@ -451,7 +446,7 @@ impl Solver {
         used: EngineUsed,
     ) -> Result<Outcome> {
         let mut workspace = Workspace::new(engine, self.lambda_share(problem), &story.state);
-        // Room for the history of most runs: iterations then allocate nothing.
+        // The capacity is enough for the history of most runs, so that iterations allocate nothing.
         story
             .history
             .reserve(self.config.max_iterations.min(1 << 14));
@@ -475,7 +470,7 @@ impl Solver {
             }
             match self.advance(problem, state, &mut workspace) {
                 Ok(()) => std::mem::swap(&mut story.state, &mut workspace.next),
-                // What the mode can never do, it refuses in the first iteration.
+                // A mode that cannot do this at all refuses in the first iteration.
                 Err(refusal @ (Error::ModeUnsupported { .. } | Error::NotSplit { .. })) => {
                     return problem.processes().agree(Err(refusal));
                 }
@@ -489,8 +484,8 @@ impl Solver {
         self.outcome(problem, story, reason, breakdown, used)
     }
 
-    /// Shows a state to all observers. Where one of them wants to stop, on any process, all
-    /// processes stop.
+    /// Shows a state to all observers. If one of them wants to stop, on any process, all processes
+    /// stop.
     fn notify(&mut self, problem: &Problem, state: &State) -> Signal {
         let mut stop = false;
         for observer in &mut self.observers {

@@ -1,4 +1,4 @@
-//! A run's state as bytes: to be interrupted, and to go on.
+//! The state of a run as bytes, to resume an interrupted run.
 
 use std::sync::Arc;
 
@@ -16,11 +16,10 @@ const MAGIC: &[u8; 16] = b"altbi checkpoint";
 const VERSION: u32 = 5;
 const DIGEST: usize = 32;
 
-/// Everything that [`Solver::resume`](super::Solver::resume) needs to go on as if
-/// nothing had happened: same factors, same λ, same history, to the bit.
+/// Everything that [`Solver::resume`](super::Solver::resume) needs to give the same bits of
+/// factors, λ and history as an uninterrupted run.
 ///
-/// No random numbers are drawn after the start, so the seed (part of the
-/// settings) is all the random state there is.
+/// No random numbers are drawn after the start, so there is no random state to save.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Checkpoint {
     /// Fingerprint of the data.
@@ -70,10 +69,10 @@ impl ToMatrix for Matrix {
     }
 }
 
-/// A state with what came before it.
+/// A state with the history before it.
 #[derive(Debug, Clone)]
 pub struct Resumed {
-    /// Where the run stood.
+    /// The state of the run.
     pub state: State,
     /// λ at the start of the run.
     pub lambda_at_start: Array2<f64>,
@@ -82,7 +81,8 @@ pub struct Resumed {
 }
 
 impl Checkpoint {
-    /// Takes down a state. Where processes share it, it is the [gathered](State::gathered) one.
+    /// A checkpoint of a state. With several processes it must be the [gathered](State::gathered)
+    /// one.
     pub fn new(
         data_hash: &str,
         settings_hash: &str,
@@ -119,8 +119,8 @@ impl Checkpoint {
     /// The state of all rows, checked against a problem.
     ///
     /// # Errors
-    /// [`Error::Shape`](crate::Error::Shape) and its kind if it does not belong to
-    /// the problem.
+    /// [`Error::Shape`](crate::Error::Shape), or another error of the checks, if it does not belong
+    /// to the problem.
     pub fn restore(&self, problem: &Problem) -> Result<Resumed> {
         let [n, m] = problem.whole_shape();
         let rank = self.w.shape[1];
@@ -157,7 +157,7 @@ impl Checkpoint {
         })
     }
 
-    /// As bytes: magic, version, SHA-256 of the rest, the rest.
+    /// The checkpoint as bytes: magic, version, SHA-256 of the rest, the rest.
     pub fn encode(&self) -> Vec<u8> {
         let body = postcard::to_stdvec(self).expect("a checkpoint is plain data");
         let mut bytes = Vec::with_capacity(MAGIC.len() + 4 + DIGEST + body.len());
@@ -168,10 +168,10 @@ impl Checkpoint {
         bytes
     }
 
-    /// From bytes.
+    /// A checkpoint from bytes.
     ///
     /// # Errors
-    /// [`CheckpointFault`]: foreign, of another version, or torn.
+    /// [`CheckpointFault`]: not a checkpoint, of another version, or damaged.
     pub fn decode(bytes: &[u8]) -> std::result::Result<Self, CheckpointFault> {
         let rest = bytes.strip_prefix(MAGIC).ok_or(CheckpointFault::Foreign)?;
         let (version, rest) = rest.split_first_chunk::<4>().ok_or(CheckpointFault::Torn)?;

@@ -1,4 +1,4 @@
-//! Going on after the end of a run.
+//! Continuation of a finished run.
 
 use ndarray::Array2;
 
@@ -8,15 +8,15 @@ use crate::error::{Error, Result};
 use crate::factors::Factors;
 use crate::problem::Problem;
 
-/// What is left of a run that ended.
+/// The result of a finished run.
 ///
 /// # Shapes
 /// W n×r, H r×m, λ p×1 for p weights.
 #[derive(Debug, Clone)]
 pub struct Ended {
-    /// The factors that were kept.
+    /// The kept factors.
     pub factors: Factors,
-    /// λ that belongs to them.
+    /// Their λ.
     pub lambda: Array2<f64>,
     /// λ at the start.
     pub lambda_at_start: Array2<f64>,
@@ -32,16 +32,16 @@ impl Ended {
 }
 
 impl Solver {
-    /// Goes on after the end of a run: iterations are counted from there, and so are the
-    /// steps of λ. The stopping rule begins anew: its unit is the divergence from which the run
-    /// goes on. So does the memory of a step that has one (Adam).
+    /// Goes on with a finished run. Iterations and steps of λ are counted from its start. The
+    /// stopping rule starts afresh: it is relative to the divergence at which the new run starts.
+    /// The memory of a step that has one (Adam) starts afresh too.
     ///
-    /// A run that ended by its number of iterations goes on to the same bits as one that was
-    /// longer from the start, if its step has no memory.
+    /// If the old run ended by its number of iterations and its step has no memory, the result has
+    /// the same bits as that of one longer run.
     ///
     /// # Errors
-    /// As [`run`](Self::run); [`Error::Shape`] for factors or a λ of another problem;
-    /// [`Error::Setting`] if there is no iteration left to do.
+    /// Those of [`run`](Self::run); [`Error::Shape`] for factors or a λ of another problem;
+    /// [`Error::Setting`] if no iteration is left.
     pub fn go_on_after(&mut self, problem: &Problem, ended: Ended) -> Result<Outcome> {
         problem.processes().agree(self.check(problem))?;
         let (iteration, limit) = (ended.iteration(), self.config.max_iterations);

@@ -8,14 +8,14 @@ use crate::numerics::{Precision, movement};
 use crate::problem::{Problem, ToMatrix};
 use crate::update::Rule;
 
-/// How often the movement is read back from the device.
+/// Updates between two reads of the movement from the device.
 const UPDATES_BETWEEN_LOOKS: usize = 10;
 
-/// How long updates go on, and on what.
+/// The stopping rule and the settings of the updates.
 pub(super) struct Patience {
-    /// A row is at rest when no entry of it moves by more.
+    /// A row has converged when no entry of it moves by more than this.
     pub tolerance: f64,
-    /// Updates at most.
+    /// Largest number of updates.
     pub most: usize,
     pub precision: Precision,
     pub device: Device,
@@ -23,10 +23,10 @@ pub(super) struct Patience {
 
 /// The factor F ≥ 0 that fits `x ≈ F other`, by updates of a rule whose weights are bound.
 ///
-/// Each row is fitted on its own, from a start that depends on nothing else.
+/// Each row is fitted on its own, from a start that depends only on it.
 ///
 /// # Errors
-/// [`Error::Shape`] if x has not m columns; what the checks of X refuse.
+/// [`Error::Shape`] if `x` does not have m columns; those of the checks of X.
 ///
 /// # Shapes
 /// `x` and `mask` p×m, `other` r×m, result p×r.
@@ -51,8 +51,8 @@ pub(super) fn encode(
     let start = start(&problem, other);
     let other = problem.tensor("the factor", other, [rank, features])?;
     let mut encoding = problem.tensor("the encoding", &start, [rows, rank])?;
-    // A row's code is the one at which that row came to rest: what its neighbours still need
-    // does not change it.
+    // The code of a row is fixed when this row has converged. Further updates for other rows do not
+    // change it.
     let mut codes = Array2::zeros((rows, rank));
     let mut at_rest = vec![false; rows];
     for update in 1..=patience.most {
@@ -82,8 +82,8 @@ pub(super) fn encode(
     Ok(codes)
 }
 
-/// The constant that gives each row the total of its observed entries, whatever its
-/// neighbours.
+/// A constant for each row, such that the row of the product has the sum of the row's observed
+/// entries.
 fn start(problem: &Problem, other: &Array2<f64>) -> Array2<f64> {
     let [rows, _] = problem.shape();
     let of_columns = other.sum_axis(ndarray::Axis(0));
@@ -103,7 +103,7 @@ fn start(problem: &Problem, other: &Array2<f64>) -> Array2<f64> {
     })
 }
 
-/// An error about the transposed data, as the caller sees them.
+/// An error about transposed data, with rows and columns exchanged for the caller.
 pub(super) fn as_columns(error: Error) -> Error {
     match error {
         Error::Shape {

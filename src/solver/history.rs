@@ -1,4 +1,4 @@
-//! What is remembered of each iteration, as plain numbers.
+//! The record of an iteration, as plain numbers.
 
 use serde::{Deserialize, Serialize};
 
@@ -21,14 +21,14 @@ pub struct Record {
     pub lambda_median: f64,
     /// Largest λ_i.
     pub lambda_max: f64,
-    /// ‖dE/dλ‖₂; 0 where nothing is tuned, NaN at the start.
+    /// ‖dE/dλ‖₂; 0 if nothing is tuned, NaN at the start.
     pub hypergradient_norm: f64,
     /// Seconds since the start of the run.
     pub seconds: f64,
 }
 
 impl Record {
-    /// Before anything is known.
+    /// A record without numbers.
     pub(super) fn unknown() -> Self {
         Self {
             iteration: 0,
@@ -47,7 +47,7 @@ impl Record {
 
 /// The median of some numbers, none of them NaN.
 ///
-/// The order of the values is lost: they are sorted as far as needed.
+/// The values are reordered.
 pub(super) fn median(values: &mut [f64]) -> f64 {
     let (half, odd) = (values.len() / 2, values.len() % 2 == 1);
     let (below, middle, _) = values.select_nth_unstable_by(half, f64::total_cmp);
@@ -55,7 +55,7 @@ pub(super) fn median(values: &mut [f64]) -> f64 {
         *middle
     } else {
         let before = below.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-        // Halved first: the sum of two large numbers may overflow.
+        // Each is halved first, because the sum of two large numbers may overflow.
         before / 2.0 + *middle / 2.0
     }
 }

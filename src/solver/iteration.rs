@@ -16,13 +16,13 @@ use crate::penalty::PenaltyTerm;
 use crate::problem::Problem;
 use crate::update::Rule;
 
-/// What an iteration writes to, kept from one to the next.
+/// Memory that iterations reuse.
 pub(super) struct Workspace {
     pub(super) engine: Box<dyn Engine + Send>,
     pub(super) next: State,
     hierarchy: Hierarchy,
     gradient: Array2<f64>,
-    /// λ, to be sorted.
+    /// Copy of λ for sorting.
     sorted: Vec<f64>,
     share: Arc<LambdaShare>,
 }
@@ -45,10 +45,10 @@ impl Workspace {
 }
 
 impl Solver {
-    /// The state before the first iteration, and a way to go on from it or any other state.
+    /// The state before the first iteration, and a stepper that computes further iterations.
     ///
     /// # Errors
-    /// As [`init`](Self::init).
+    /// Those of [`init`](Self::init).
     pub fn begin<'a>(&'a self, problem: &'a Problem) -> Result<(State, Stepper<'a>)> {
         self.check(problem)?;
         let (mut engine, _) = self.engine(problem)?;
@@ -63,12 +63,11 @@ impl Solver {
 
     /// One outer iteration.
     ///
-    /// Every call prepares the engine anew, which costs about as much as an update;
-    /// [`begin`](Self::begin) and [`run`](Self::run) do so once. The engines are not
-    /// compared here.
+    /// Every call prepares the engine again, which costs about as much as an update;
+    /// [`begin`](Self::begin) and [`run`](Self::run) do so once. The engines are not compared here.
     ///
     /// # Errors
-    /// [`Error::NotFinite`], and what the engine and the hypergradient's mode refuse.
+    /// [`Error::NotFinite`], and those of the engine and of the hypergradient's mode.
     pub fn step(&self, problem: &Problem, state: &State) -> Result<State> {
         let (engine, _) = self.engine(problem)?;
         let workspace = Workspace::new(engine, self.lambda_share(problem), state);
@@ -101,10 +100,10 @@ impl Solver {
         next.copy_from(state);
         next.iteration = iteration;
 
-        // 1. H, by the same rule on the transposed problem; W where H carries the
-        // penalty, and neither where the bunch is over both.
+        // 1. Update H, by the same rule on the transposed problem. If H is penalised, update W. If
+        //    the bunch is over both factors, update neither.
         engine.update_other(problem, &mut next.factors);
-        // 2. The scale of the factors.
+        // 2. Rescale the factors.
         self.normalize(problem, &mut next.factors);
         // (H is the same on all processes.)
         finite_everywhere(problem, "W", iteration, &next.factors.w)?;
@@ -134,7 +133,7 @@ impl Solver {
                 let memory = &mut next.memory;
                 hierarchy.apply(step, &mut next.lambda, gradient, context, memory);
             } else {
-                // All weights, everywhere.
+                // All weights, on every process.
                 let whole = Hierarchy::new(&share.whole_layout());
                 let mut lambda = share.gather_on_all(&next.lambda);
                 let mut memory = share.gather_on_all(&next.memory);
@@ -160,7 +159,8 @@ impl Solver {
         Ok(())
     }
 
-    /// N / (2E) of the hierarchical scope, N the weight of the entries that E counts.
+    /// N / (2E) of the hierarchical scope, where N is the total weight of the entries that E
+    /// counts.
     fn evidence(&self, problem: &Problem, outer_error: f64) -> f64 {
         if outer_error > 0.0 {
             self.criterion.entries().weight(problem) / (2.0 * outer_error)
@@ -169,12 +169,12 @@ impl Solver {
         }
     }
 
-    /// The rules for W and for H, of one process that has all rows.
+    /// The rules for W and for H, for a process that has all rows.
     pub(super) fn rules(&self) -> Result<(Rule, Rule)> {
         self.rules_of(self.terms.clone())
     }
 
-    /// The same where other processes may have the rows next to these.
+    /// The same, if other processes may have the neighbouring rows.
     ///
     /// # Errors
     /// [`Error::NotSplit`] for a penalty that needs all rows of W.
@@ -188,8 +188,8 @@ impl Solver {
             let penalty = penalty.ok_or_else(|| Error::NotSplit {
                 what: format!("the penalty {} on W", term.penalty.name()),
                 processes: processes.size(),
-                reason: "it ties rows together that different processes have; on H it can be \
-                         used: factorise the transpose",
+                reason: "it couples rows of different processes; it works on H, so factorise the \
+                         transpose",
             })?;
             Ok(PenaltyTerm {
                 penalty,
@@ -202,8 +202,8 @@ impl Solver {
     fn rules_of(&self, of_w: Vec<PenaltyTerm>) -> Result<(Rule, Rule)> {
         let mut of_w = Rule::new(self.divergence.clone(), of_w);
         let mut of_h = Rule::new(self.divergence.clone(), self.terms_of_h.clone());
-        // Before the tuned term goes: a baseline without it must differ from AltBi in λ alone,
-        // not in γ as well.
+        // γ is computed before the tuned term is removed, so that a baseline differs from AltBi in
+        // λ only.
         let exponent = self.config.exponent;
         (of_w, of_h) = (exponent.of(of_w)?, exponent.of(of_h)?);
         if matches!(self.config.method, Method::Mu | Method::MuT) {
@@ -212,7 +212,8 @@ impl Solver {
         Ok((of_w, of_h))
     }
 
-    /// Rows of H to sum 1 (or unit size), columns of W scaled in return, so that WH stays.
+    /// Scales the rows of H to sum 1 (or root mean square 1) and the columns of W inversely, so
+    /// that WH does not change.
     pub(super) fn normalize(&self, problem: &Problem, factors: &mut Factors) {
         match self.config.normalize {
             Normalization::None => {}
@@ -225,7 +226,7 @@ impl Solver {
                         }
                         _ => row.sum(),
                     };
-                    // A row that died stays as it is.
+                    // A row of zeros stays as it is.
                     if size != 0.0 {
                         row /= size;
                         column *= size;
@@ -238,7 +239,7 @@ impl Solver {
     }
 }
 
-/// Iterations one at a time, in the caller's hands. Made by [`Solver::begin`].
+/// Computes iterations one at a time, for a loop of the caller. Made by [`Solver::begin`].
 pub struct Stepper<'a> {
     solver: &'a Solver,
     problem: &'a Problem,
@@ -249,7 +250,7 @@ impl Stepper<'_> {
     /// One outer iteration.
     ///
     /// # Errors
-    /// As [`Solver::step`].
+    /// Those of [`Solver::step`].
     pub fn step(&mut self, state: &State) -> Result<State> {
         let Self {
             solver,
@@ -330,8 +331,8 @@ pub(super) fn finite(quantity: &'static str, iteration: usize, values: &Array2<f
     }
 }
 
-/// The same of what each process has a part of: where one part is not finite, all processes
-/// know.
+/// The same for a matrix that processes share. If one part is not finite, all processes return the
+/// error.
 pub(super) fn finite_everywhere(
     problem: &Problem,
     quantity: &'static str,

@@ -1,6 +1,6 @@
 //! The outer loop: AltBi, and the baselines through the same code.
 //!
-//! [`Solver::step`] reads like the paper's pseudocode:
+//! [`Solver::step`] follows the paper's pseudocode:
 //!
 //! 1. one multiplicative update of H;
 //! 2. optionally, rescale the factors;
@@ -9,8 +9,7 @@
 //! 5. the projected λ step;
 //! 6. a record, and the stopping rule.
 //!
-//! Steps take a state and return a state. The loop prints nothing and draws
-//! nothing: an [`Observer`] watches it.
+//! Steps take a state and return a state. The loop prints nothing. An [`Observer`] can watch it.
 
 mod altbi;
 mod checkpoint;

@@ -1,4 +1,4 @@
-//! A finished run as something that explains new data.
+//! A model: the result of a run, which encodes new data.
 
 use std::sync::Arc;
 
@@ -17,29 +17,29 @@ use crate::penalty::{Penalty, PenaltyTerm, Weight};
 use crate::problem::{Scale, Scaling, ToMatrix};
 use crate::update::Rule;
 
-/// Updates of a code that has not come to rest, at least: few iterations of a run are many
-/// updates of its factors.
+/// A code that has not converged gets at least this many updates. (An iteration of a run has
+/// several updates.)
 const UPDATES: usize = 1000;
-/// The movement at which a code is at rest, where the run has no tolerance.
+/// Movement at which a code has converged, if the run has no tolerance.
 const TOLERANCE: f64 = 1e-6;
 
-/// A penalty of a run with its weights at the end.
+/// A penalty of a run with its final weights.
 #[derive(Debug, Clone)]
 pub struct WeightedPenalty {
-    /// The factor that is penalised.
+    /// The penalised factor.
     pub side: Side,
     /// The penalty.
     pub penalty: Arc<dyn Penalty>,
-    /// What each weight belongs to.
+    /// Scope of the weights.
     pub scope: Scope,
     /// λ, in a shape that broadcasts to W (n×r) or to H (r×m).
     pub lambda: Array2<f64>,
-    /// What λ is measured in.
+    /// Units of λ.
     pub units: Units,
 }
 
-/// The factors of a run with what they were found by: new rows are explained by its H, new
-/// columns by its W, under the same divergence, exponent, penalties and λ.
+/// The factors of a run with its divergence, exponent, penalties and λ. New rows are encoded by H,
+/// new columns by W.
 ///
 /// Made by [`Outcome::model`](super::Outcome::model), or from the folder of a run.
 ///
@@ -58,20 +58,20 @@ pub struct Model {
     pub(super) scaling: Option<Scaling>,
 }
 
-/// A weight that new rows (or columns) have in place of λ of their own.
+/// The weight of new rows (or columns), which have no λ of their own.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Borrowed {
     /// The penalty.
     pub penalty: String,
-    /// What each λ of the run belongs to.
+    /// Scope of the run's λ.
     pub scope: Scope,
     /// The median of the run's λ, in absolute units.
     pub lambda: f64,
 }
 
 impl Model {
-    /// From its parts. Of the settings it uses exponent, tolerance, number of iterations and
-    /// precision.
+    /// A model from its parts. It uses these settings: exponent, tolerance, number of iterations
+    /// and precision.
     ///
     /// # Errors
     /// [`Error::Shape`] for factors that do not fit together, or a λ that does not broadcast
@@ -117,17 +117,17 @@ impl Model {
         })
     }
 
-    /// The same with what the run's data were divided by; W and H have the units of the data.
+    /// Sets the scaling of the run's data. W and H have the units of the data.
     ///
-    /// New data are scaled in the same way: features by the sizes of the run, and what is new
-    /// by a size of its own.
+    /// New data are scaled in the same way: features by the divisors of the run, and new lines of
+    /// the scaled kind by their own.
     #[must_use]
     pub fn with_scaling(mut self, scaling: Option<Scaling>) -> Self {
         self.scaling = scaling;
         self
     }
 
-    /// W and H as the scaled problem has them.
+    /// W and H in the units of the scaled problem.
     fn scaled(&self) -> (Array2<f64>, Array2<f64>) {
         match &self.scaling {
             Some(scaling) => (scaling.w_scaled(&self.w), scaling.h_scaled(&self.h)),
@@ -135,26 +135,25 @@ impl Model {
         }
     }
 
-    /// The same factors without penalties: new data is fitted as well as it can be.
+    /// The same model without penalties.
     #[must_use]
     pub fn without_penalties(mut self) -> Self {
         self.penalties.clear();
         self
     }
 
-    /// Encodes new rows with H fixed: the W ≥ 0 that fits `x ≈ W H`, with the run's penalties
-    /// on W. (What scikit-learn calls `transform`.)
+    /// Encodes new rows with H fixed: the W ≥ 0 that fits `x ≈ W H`, with the run's penalties on W.
+    /// (scikit-learn: `transform`.)
     ///
-    /// Each row is fitted on its own, from a start that depends on nothing else, until no
-    /// entry moves by more than the run's tolerance (1e-6 where that is 0), at most for its
-    /// number of iterations or 1000 updates. Weights of components and shared ones carry
-    /// over; a new row has no λ of its own and gets the median of the run's
-    /// ([`borrowed`](Self::borrowed)).
+    /// Each row is fitted on its own, from a start that depends only on it. Updates end when no
+    /// entry moves by more than the run's tolerance (1e-6 if that is 0), or after the run's number
+    /// of iterations, at least 1000. Shared weights and weights of components apply. A new row has
+    /// no λ of its own and gets the median of the run's λ ([`borrowed`](Self::borrowed)).
     ///
     /// # Errors
-    /// [`Error::Shape`] if x has not m columns; [`Error::CoupledPenalty`] for a penalty that
-    /// couples rows; what [`Problem::new`](crate::Problem::new) and the divergence's domain
-    /// refuse.
+    /// [`Error::Shape`] if `x` does not have m columns; [`Error::CoupledPenalty`] for a penalty
+    /// that couples rows; those of [`Problem::new`](crate::Problem::new) and of the divergence's
+    /// domain.
     ///
     /// # Shapes
     /// `x` p×m, result p×r.
@@ -166,7 +165,7 @@ impl Model {
     /// penalties on H; otherwise as [`encode_rows`](Self::encode_rows).
     ///
     /// # Errors
-    /// As [`encode_rows`](Self::encode_rows); [`Error::Shape`] if x has not n rows.
+    /// Those of [`encode_rows`](Self::encode_rows); [`Error::Shape`] if `x` does not have n rows.
     ///
     /// # Shapes
     /// `x` n×p, result r×p.
@@ -174,12 +173,13 @@ impl Model {
         self.encode(Side::H, x.to_matrix()?, None)
     }
 
-    /// Either of them, with a weight for each entry of x: rows for [`Side::W`], columns for
-    /// [`Side::H`].
+    /// Encodes rows ([`Side::W`]) or columns ([`Side::H`]), with an optional weight for each entry
+    /// of `x`.
     ///
     /// # Errors
-    /// As [`encode_rows`](Self::encode_rows), and as [`Problem::masked`](crate::Problem::masked)
-    /// for the weights; but features that no new row has are allowed.
+    /// Those of [`encode_rows`](Self::encode_rows), and as
+    /// [`Problem::masked`](crate::Problem::masked) for the weights. Features that are missing in
+    /// all new rows are allowed.
     ///
     /// # Shapes
     /// `x` and `mask` p×m, result p×r; for columns n×p and r×p.
@@ -219,7 +219,7 @@ impl Model {
         }
     }
 
-    /// Brings new rows to the scale of the run; gives back what their codes are multiplied by.
+    /// Scales new rows as in the run, and returns the factors of their codes.
     fn scale_new(&self, side: Side, x: &mut Array2<f64>, mask: Option<&Array2<f64>>) -> Vec<f64> {
         let mut own = vec![1.0; x.nrows()];
         let Some(scaling) = &self.scaling else {
@@ -254,11 +254,11 @@ impl Model {
         own
     }
 
-    /// The penalties of a side whose λ belong to its rows (or columns), and the median that
-    /// new ones get instead.
+    /// The penalties of a side whose λ belong to its rows (or columns), with the median that new
+    /// lines get.
     ///
     /// # Errors
-    /// As [`encode_rows`](Self::encode_rows).
+    /// Those of [`encode_rows`](Self::encode_rows).
     pub fn borrowed(&self, side: Side) -> Result<Vec<Borrowed>> {
         let mut all = Vec::new();
         for one in self.acting(side) {
@@ -274,13 +274,13 @@ impl Model {
         Ok(all)
     }
 
-    /// The penalties of a side that do something.
+    /// The penalties of a side that have an effect.
     fn acting(&self, side: Side) -> impl Iterator<Item = &WeightedPenalty> {
         let of_side = self.penalties.iter().filter(move |one| one.side == side);
         of_side.filter(|one| one.lambda.iter().any(|weight| *weight > 0.0))
     }
 
-    /// The rule by which new rows of a factor are updated, its weights bound.
+    /// The update rule for new rows of a factor, with bound weights.
     fn rule(&self, side: Side) -> Result<Rule> {
         let mut terms = Vec::new();
         for one in self.acting(side) {
@@ -340,7 +340,7 @@ impl Model {
     }
 }
 
-/// λ as it broadcasts to W or Hᵀ.
+/// λ in a shape that broadcasts to W or Hᵀ.
 fn of_rows(one: &WeightedPenalty) -> Array2<f64> {
     match one.side {
         Side::W => one.lambda.clone(),

@@ -1,4 +1,4 @@
-//! Weights in relative units as the absolute weights that they stand for at the end of a run.
+//! Conversion of relative weights to absolute ones, at the end of a run.
 
 use std::sync::Arc;
 
@@ -11,17 +11,17 @@ use crate::penalty::{Penalty, PenaltyTerm, Weight};
 use crate::problem::{Observed, ToMatrix};
 use crate::update::Rule;
 
-/// Entries of WH that are computed for it; of a larger one rows that are evenly spaced.
+/// Largest number of entries of WH that are computed. A larger WH is sampled at evenly spaced rows.
 const ENTRIES: usize = 1 << 24;
 
-/// λ times the weight at which the penalty pulls as hard as the fit, `ΣP / Σp⁺` over the
-/// entries that share a weight (for weights of entries: over their component).
+/// λ times the weight at which penalty and fit pull equally hard: `ΣP / Σp⁺` over the entries that
+/// share a weight (for weights of entries: over their component).
 ///
 /// P is that of `y = WH`. For β-divergences it does not depend on X.
 ///
 /// # Shapes
-/// `lambda` broadcasts to the factor, n×r; `other` r×m. The result has as many rows as were
-/// looked at where λ has one for each, otherwise the shape of `lambda`.
+/// `lambda` broadcasts to the factor, n×r; `other` r×m. The result has the shape of `lambda`. If λ
+/// has a row for each row of the factor, it has one for each sampled row.
 pub(super) fn absolute(
     lambda: &Array2<f64>,
     (factor, other): (&Array2<f64>, &Array2<f64>),
@@ -72,7 +72,7 @@ fn ratios(fit: &Array2<f64>, pull: &Array2<f64>, axis: usize, floor: f64) -> Vec
     pairs.map(|(fit, pull)| ratio(*fit, *pull, floor)).collect()
 }
 
-/// 1 where the penalty does not pull.
+/// The ratio; 1 if the penalty does not pull.
 fn ratio(fit: f64, pull: f64, floor: f64) -> f64 {
     if pull <= floor { 1.0 } else { fit / pull }
 }

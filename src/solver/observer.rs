@@ -1,8 +1,8 @@
-//! Watching a run without being part of it.
+//! Observers of a run.
 
 use super::{Record, State};
 
-/// What an observer wants to happen next.
+/// The request of an observer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Signal {
     /// Go on.
@@ -30,8 +30,7 @@ pub enum Signal {
 /// # Ok::<(), altbi::Error>(())
 /// ```
 ///
-/// Runs are computed on threads of their own, so observers must be able to go
-/// there.
+/// Runs are computed on threads of their own, so observers must be `Send`.
 pub trait Observer: Send {
     /// Called after each iteration.
     fn iterated(&mut self, record: &Record, state: &State) -> Signal;

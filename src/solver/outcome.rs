@@ -1,4 +1,4 @@
-//! What a run gives back.
+//! The result of a run.
 
 use std::fmt;
 use std::sync::Arc;
@@ -22,36 +22,36 @@ use crate::penalty::Weight;
 use crate::problem::{Problem, Scaling, ToMatrix};
 use crate::update::Rule;
 
-/// The factors, λ, and the story of the run.
+/// The result of a run: factors, λ and history.
 ///
-/// Matrices are [`ndarray::Array2`] of `f64` whatever the run's precision;
-/// [`w_tensor`](Outcome::w_tensor) and its kind give them as Burn tensors, and
-/// `as_slice()` of a matrix gives its entries in row order.
+/// Matrices are [`ndarray::Array2`] of `f64` for every precision of the run.
+/// [`w_tensor`](Outcome::w_tensor), [`h_tensor`](Outcome::h_tensor) and
+/// [`lambda_tensor`](Outcome::lambda_tensor) give Burn tensors. `as_slice()` of a matrix gives its
+/// entries in row order.
 ///
 /// # Shapes
-/// W n×r, H r×m, λ n×1 (p×1 where there are p weights).
+/// W n×r, H r×m, λ n×1 (p×1 for p weights).
 #[derive(Clone)]
 pub struct Outcome {
     /// The basis.
     pub w: Array2<f64>,
     /// The encoding.
     pub h: Array2<f64>,
-    /// The penalty weights at the end; [`weights`](Outcome::weights) tells which is which
-    /// where there are several penalties.
+    /// The penalty weights at the end. [`weights`](Outcome::weights) splits them by penalty.
     pub lambda: Array2<f64>,
     /// The penalty weights at the start.
     pub lambda_at_start: Array2<f64>,
     /// One record per iteration, the start included.
     pub history: Vec<Record>,
-    /// Why the run ended.
+    /// The reason for the end of the run.
     pub stop_reason: StopReason,
-    /// What broke the run down, if something did: the state is then the one before.
+    /// The error of a breakdown. The state is then the one before it.
     pub breakdown: Option<Arc<Error>>,
     /// Outer iterations done.
     pub iterations: usize,
-    /// The iteration whose factors and λ these are: the last, or with
-    /// [`Selection::Best`](crate::Selection::Best) the one with the lowest outer error.
-    /// The numbers below are those of this iterate.
+    /// The iteration of these factors and λ: the last one, or with
+    /// [`Selection::Best`](crate::Selection::Best) the one with the lowest outer error. The numbers
+    /// below belong to this iterate.
     pub selected: usize,
     /// E, the outer error.
     pub outer_error: f64,
@@ -68,7 +68,7 @@ pub struct Outcome {
     pub sparsity_w: f64,
     /// Percentage of H's entries that are (almost) zero.
     pub sparsity_h: f64,
-    /// How it was computed.
+    /// The engine.
     pub engine: EngineUsed,
     /// Seconds the run took.
     pub seconds: f64,
@@ -79,20 +79,20 @@ pub struct Outcome {
     lambda_at_end: Array2<f64>,
     acting_lambda: Array2<f64>,
     device: Device,
-    /// What the data were divided by, where the factors have their units again.
+    /// The scaling of the data, if the factors are in their units again.
     scaling: Option<Scaling>,
-    /// Which of the rows and weights these are, where processes share them.
+    /// The rows and weights of this process, if several share the run.
     pub(super) share: Option<Arc<LambdaShare>>,
 }
 
 /// The weights of one tuned penalty at the end of a run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TunedWeights {
-    /// The factor that is penalised.
+    /// The penalised factor.
     pub side: Side,
     /// The penalty.
     pub penalty: String,
-    /// What each weight belongs to.
+    /// Scope of the weights.
     pub scope: Scope,
     /// λ at the end, in a shape that broadcasts to W (n×r) or, transposed to H's own
     /// order, to H (r×m).
@@ -102,7 +102,7 @@ pub struct TunedWeights {
 }
 
 impl fmt::Debug for Outcome {
-    /// Without the matrices and the history, which would drown the rest.
+    /// Leaves out the matrices and the history, which are too long.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter
             .debug_struct("Outcome")
@@ -162,8 +162,8 @@ impl Outcome {
         }
     }
 
-    /// The outcome with the rows and weights of all processes, on process 0: all call this
-    /// together. With one process it is the outcome itself.
+    /// The outcome with the rows and weights of all processes, on process 0. All processes must
+    /// call this together. With one process it is the outcome itself.
     pub fn gathered(mut self) -> Option<Self> {
         let Some(share) = self.share.take() else {
             return Some(self);
@@ -187,7 +187,7 @@ impl Outcome {
         })
     }
 
-    /// λ of each tuned penalty, W's first, in the shape of its scope.
+    /// λ of each tuned penalty in the shape of its scope, those of W first.
     pub fn weights(&self) -> Vec<TunedWeights> {
         let ends = self.layout.split(&self.lambda);
         let starts = self.layout.split(&self.lambda_at_start);
@@ -214,12 +214,12 @@ impl Outcome {
         self.acting_lambda.clone()
     }
 
-    /// λ after the last iteration, whichever iterate was kept.
+    /// λ after the last iteration, even if another iterate was kept.
     pub fn final_lambda(&self) -> Array2<f64> {
         self.lambda_at_end.clone()
     }
 
-    /// This run's story with the factors of another, and what follows from them.
+    /// The history of this run with the factors of a refit and their numbers.
     pub(crate) fn refitted(self, refit: Self, lambda: Array2<f64>, outer_error: f64) -> Self {
         Self {
             w: refit.w,
@@ -247,12 +247,12 @@ impl Outcome {
         self
     }
 
-    /// What the rows or columns of the data were divided by, where they were.
+    /// The scaling of the data, if they were scaled.
     pub fn scaling(&self) -> Option<&Scaling> {
         self.scaling.as_ref()
     }
 
-    /// The factors with what they were found by, to explain new data.
+    /// The model, which encodes new data.
     pub fn model(&self) -> Model {
         let mut tuned = self.weights().into_iter();
         let mut penalties = Vec::new();
@@ -296,11 +296,11 @@ impl Outcome {
         }
     }
 
-    /// Encodes new rows with H fixed, under the run's penalties on W:
-    /// [`Model::encode_rows`]. (What scikit-learn calls `transform`.)
+    /// Encodes new rows with H fixed, under the run's penalties on W: [`Model::encode_rows`].
+    /// (scikit-learn: `transform`.)
     ///
     /// # Errors
-    /// As [`Model::encode_rows`].
+    /// Those of [`Model::encode_rows`].
     ///
     /// # Shapes
     /// `x` p×m, result p×r.
@@ -312,7 +312,7 @@ impl Outcome {
     /// [`Model::encode_columns`].
     ///
     /// # Errors
-    /// As [`Model::encode_rows`].
+    /// Those of [`Model::encode_rows`].
     ///
     /// # Shapes
     /// `x` n×p, result r×p.
@@ -348,7 +348,7 @@ impl Outcome {
         self.tensor(&self.lambda)
     }
 
-    /// On the device of the run.
+    /// A matrix as a tensor on the device of the run.
     fn tensor(&self, matrix: &Array2<f64>) -> Tensor<2> {
         let shape = [matrix.nrows(), matrix.ncols()];
         let values = matrix.iter().copied().collect();

@@ -9,7 +9,7 @@ use super::{Outcome, StopReason};
 use crate::error::{Error, Result};
 use crate::metrics::likeness;
 
-/// What came of one start.
+/// The result of one start.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct StartRecord {
     /// The seed of its factors.
@@ -22,13 +22,13 @@ pub struct StartRecord {
     pub outer_error: f64,
     /// D(X, WH) / D(X, mean of X).
     pub relative_error: f64,
-    /// Mean cosine of W's components with those of the start that was kept.
+    /// Mean cosine of W's components with those of the kept start.
     pub cosine_w: f64,
     /// The same of H's components.
     pub cosine_h: f64,
 }
 
-/// Several starts.
+/// The result of several starts.
 #[derive(Debug, Clone)]
 pub struct Restarted {
     /// The outcome of the best start.
@@ -39,15 +39,15 @@ pub struct Restarted {
     pub starts: Vec<StartRecord>,
 }
 
-/// Makes a start for each seed and keeps the best: that with the lowest outer error if
-/// `by_outer_error`, otherwise that with the lowest divergence; of equals the first. A start
-/// that broke down is kept only if all did.
+/// Makes a start for each seed and keeps the best one: the one with the lowest outer error if
+/// `by_outer_error`, otherwise the one with the lowest divergence. The first of equal ones is kept.
+/// A start that broke down is kept only if all did.
 ///
-/// `fit` gets a seed and a number of threads. Where there are at least as many starts as
-/// `threads`, each has one thread and they run side by side; otherwise each has all threads, and
-/// they run one after another. The result does not depend on it.
+/// `fit` gets a seed and a number of threads. If there are at least as many starts as `threads`,
+/// they run in parallel with one thread each. Otherwise they run one after another with all
+/// threads. The result is the same.
 ///
-/// `None` if a start was interrupted; no other begins then.
+/// Returns `None` if a start was interrupted. No other start begins then.
 ///
 /// # Errors
 /// The first error of `fit`; [`Error::Threads`].
@@ -95,7 +95,7 @@ pub fn restarts(
     best_of(seeds, outcomes, by_outer_error).map(Some)
 }
 
-/// Threads with a pool of one each: what a start deals out stays with it.
+/// Threads, each with a rayon pool of one thread, so that the work of a start stays on its thread.
 fn side_by_side(threads: usize, work: impl Fn() + Sync) -> Result<()> {
     let refused = |reason: String| Error::Threads { threads, reason };
     let pools: Vec<_> = (0..threads)

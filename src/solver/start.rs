@@ -14,22 +14,21 @@ impl Solver {
     /// The state before the first iteration.
     ///
     /// # Errors
-    /// [`Error::Setting`], [`Error::Conflict`] and [`Error::NoMonotoneExponent`]
-    /// for settings; [`Error::EngineUnsupported`]; [`Error::OutsideDomain`] for
-    /// data that the divergence cannot measure; [`Error::Rank`], [`Error::Shape`],
-    /// [`Error::NegativeEntry`] and [`Error::NotFiniteEntry`] for a start that
-    /// does not fit.
+    /// [`Error::Setting`], [`Error::Conflict`] and [`Error::NoMonotoneExponent`] for settings;
+    /// [`Error::EngineUnsupported`]; [`Error::OutsideDomain`] for data outside the domain of the
+    /// divergence; [`Error::Rank`], [`Error::Shape`], [`Error::NegativeEntry`] and
+    /// [`Error::NotFiniteEntry`] for a bad start.
     pub fn init(&self, problem: &Problem) -> Result<State> {
         self.check(problem)?;
         self.start(problem, self.engine(problem)?.0.as_mut())
     }
 
-    /// Refuses settings and data that no run could begin with.
+    /// Refuses bad settings and data.
     pub(super) fn check(&self, problem: &Problem) -> Result<()> {
         self.config.check()?;
         problem.check_domain(self.divergence.as_ref())?;
         self.criterion.check(problem)?;
-        // Before anything of its size is made.
+        // The rank is checked before memory of its size is allocated.
         check_rank(problem, self.config.rank)?;
         self.check_scopes()
     }
@@ -45,7 +44,7 @@ impl Solver {
         let factors = Factors::start(problem, rank, initial, seed, &self.given);
         let mut factors = processes.agree(factors)?;
         self.warm_up(problem, engine, &mut factors)?;
-        // Before λ is balanced: its scale is that of the factors the loop will see.
+        // The factors are normalised before λ is balanced, because λ depends on their scale.
         self.normalize(problem, &mut factors);
         finite_everywhere(problem, "W", 0, &factors.w)?;
         finite("H", 0, &factors.h)?;
@@ -76,7 +75,7 @@ impl Solver {
             &self.lambda_share(problem),
         );
         state.check_errors(true)?;
-        // The start is an iterate like any other.
+        // The start counts as an iterate.
         let acted = state.lambda.clone();
         state.remember(self.config.select, &acted);
         Ok(state)
@@ -101,7 +100,7 @@ impl Solver {
         Ok(())
     }
 
-    /// What the engine of this run is to compute.
+    /// The task of the engine of this run.
     fn setup(&self, problem: &Problem) -> Result<Setup> {
         self.setup_with(problem, self.rules_on(problem)?)
     }
@@ -143,7 +142,7 @@ impl Solver {
         Ok((engine, used))
     }
 
-    /// Compares the engines in the first iteration, where that is asked for.
+    /// Compares the engines in the first iteration, if the settings ask for it.
     pub(super) fn compared(
         &self,
         problem: &Problem,
@@ -153,7 +152,7 @@ impl Solver {
         if (self.config.engine, used) != (EngineChoice::Auto, EngineUsed::Fused) {
             return Ok(used);
         }
-        // Some rows of this process, as if there were no others.
+        // A sample of the rows of this process, without the other processes.
         let setup = self.setup_with(problem, self.rules()?)?;
         let found = agreement(problem, &setup, &state.factors, &state.lambda);
         let found = problem.processes().agree(found)?;

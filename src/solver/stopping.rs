@@ -1,4 +1,4 @@
-//! When a run ends, and why.
+//! Stopping rules and reasons.
 
 use std::fmt::{self, Debug};
 
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Record;
 
-/// Why a run ended.
+/// The reason for the end of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum StopReason {
@@ -16,7 +16,7 @@ pub enum StopReason {
     MaxIterations,
     /// The outer error had not fallen for a while.
     OutOfPatience,
-    /// A [`StoppingRule`] of the caller's own.
+    /// A [`StoppingRule`] of the caller ended it.
     OwnRule,
     /// An observer asked for it.
     Interrupted,
@@ -32,7 +32,7 @@ impl fmt::Display for StopReason {
             Self::Converged => "converged",
             Self::MaxIterations => "reached the last iteration",
             Self::OutOfPatience => "the outer error fell no further",
-            Self::OwnRule => "a stopping rule said so",
+            Self::OwnRule => "a stopping rule ended it",
             Self::Interrupted => "interrupted",
             Self::NotFinite => "became non-finite",
             Self::Refused => "the hypergradient's mode refused",
@@ -40,8 +40,8 @@ impl fmt::Display for StopReason {
     }
 }
 
-/// When a run ends, short of its last iteration. A rule of your own plugs in like the built-in
-/// one ([`Stopping`]): [`Solver::with_stopping`](super::Solver::with_stopping).
+/// A rule that ends a run before its last iteration. Your own rule is used like the built-in one
+/// ([`Stopping`]): [`Solver::with_stopping`](super::Solver::with_stopping).
 ///
 /// ```
 /// use altbi::solver::{Record, StoppingRule};
@@ -65,20 +65,20 @@ impl fmt::Display for StopReason {
 /// # Ok::<(), altbi::Error>(())
 /// ```
 pub trait StoppingRule: Debug + Send + Sync {
-    /// Why a run that stands here ends, if it does; `best` is the iteration with the lowest
-    /// outer error, where it is known. Asked after each iteration.
+    /// The reason to end the run now, or `None` to go on. It is called after each iteration. `best`
+    /// is the iteration with the lowest outer error, if known.
     fn reason(&self, record: &Record, best: Option<usize>) -> Option<StopReason>;
 }
 
 /// The built-in rule.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Stopping {
-    /// The paper's rule: `abs(D_k − D_{k−1}) / D_0` at most this, with D taken after the
-    /// bunch. `None`: it does not count.
+    /// The paper's rule: `abs(D_k − D_{k−1}) / D_0` at most this, with D after the bunch. `None`
+    /// turns it off.
     pub tolerance: Option<f64>,
-    /// Iterations without a lower outer error. `None`: they do not count.
+    /// Iterations without a lower outer error. `None` turns the rule off.
     pub patience: Option<usize>,
-    /// Iterations at most.
+    /// Largest number of iterations.
     pub limit: usize,
 }
 
@@ -105,8 +105,8 @@ impl StoppingRule for Stopping {
     }
 }
 
-/// The change that the rule looks at. A start that fits to the last bit
-/// (D_0 = 0) has nothing left to change.
+/// The change that the rule compares with its tolerance. It is 0 if the start fits perfectly (D_0 =
+/// 0).
 pub(super) fn relative_change(divergence: f64, before: f64, at_start: f64) -> f64 {
     let change = (divergence - before).abs();
     if change == 0.0 {

@@ -1,4 +1,4 @@
-//! The tuned weights of a run: which there are, what they allow, where they start.
+//! The tuned weights of a run: layout, checks and first values.
 
 use std::sync::Arc;
 
@@ -17,9 +17,9 @@ use crate::numerics::to_host;
 use crate::penalty::PenaltyTerm;
 use crate::problem::Problem;
 
-/// λ of P-MU where none is given: the paper's.
+/// Default λ of P-MU, as in the paper.
 const PENALIZED_MU_LAMBDA: f64 = 0.5;
-/// log λ at the start in relative units: weak. From a strong start runs were seen to fail.
+/// log λ at the start in relative units. It is weak, because some runs failed from a strong start.
 const RELATIVE_START: f64 = -5.0;
 
 impl Solver {
@@ -30,7 +30,7 @@ impl Solver {
         of_w.chain(of_h).filter(|(_, term)| term.is_tuned())
     }
 
-    /// Where each penalty's weights lie in the column λ.
+    /// The position of each penalty's weights in the column λ.
     pub(crate) fn layout(&self, problem: &Problem) -> Layout {
         let [n, m] = problem.shape();
         let scope = self.config.scope;
@@ -56,7 +56,7 @@ impl Solver {
         Arc::new(LambdaShare::new(self.layout(problem), problem.share()))
     }
 
-    /// What the λ step remembers before the first iteration.
+    /// The memory of the λ step before the first iteration.
     pub(super) fn memory(&self, problem: &Problem) -> Array2<f64> {
         self.memory_of(&self.layout(problem))
     }
@@ -68,7 +68,7 @@ impl Solver {
         }
     }
 
-    /// Refuses scopes that a penalty cannot have, and a run without any weight.
+    /// Refuses scopes that a penalty does not support, and AltBi without any weight.
     pub(super) fn check_scopes(&self) -> Result<()> {
         if matches!(self.config.scope, Scope::Hierarchical(_))
             && self.config.method == Method::AltBi
@@ -77,7 +77,7 @@ impl Solver {
             return Err(Error::Conflict {
                 first: "a hierarchical scope",
                 second: "a step along λ itself (inv-iter, constant)",
-                reason: "it is log λ that is held together; take a step along log λ (adam, normalized)",
+                reason: "it pulls log λ towards a mean; use a step along log λ (adam, normalized)",
             });
         }
         for (_, term) in self.tuned() {
@@ -87,7 +87,7 @@ impl Solver {
             return Err(Error::Conflict {
                 first: "penalties with fixed weights only",
                 second: "a run that tunes weights",
-                reason: "one penalty at least must be tuned (PenaltyTerm::tuned)",
+                reason: "at least one penalty must be tuned (PenaltyTerm::tuned)",
             });
         }
         self.span().map(drop)
@@ -101,7 +101,7 @@ impl Solver {
             (BunchOver::One, true, true) => Err(Error::Conflict {
                 first: "tuned penalties on both factors",
                 second: "a bunch over one of them",
-                reason: "hypergradients must go through both; let the bunch be over both",
+                reason: "hypergradients must go through both; use a bunch over both",
             }),
             (BunchOver::One, _, false) => Ok(Span::One(Side::W)),
             (BunchOver::One, false, true) => Ok(Span::One(Side::H)),
@@ -121,7 +121,7 @@ impl Solver {
         Ok(())
     }
 
-    /// A first weight, kept in its interval; zero stays.
+    /// A first weight, clipped to its interval. Zero stays zero.
     fn within(&self, value: f64) -> f64 {
         if value > self.config.lambda_max {
             self.config.lambda_max
@@ -132,8 +132,8 @@ impl Solver {
         }
     }
 
-    /// The first weights: given, or weak in relative units, or such that each penalty is
-    /// a tenth of the divergence (of its row, or of all).
+    /// The first weights. They are given, or weak (in relative units), or chosen such that each
+    /// penalty is a tenth of the divergence (of its row, or of all rows).
     pub(super) fn initial_weights(
         &self,
         problem: &Problem,
@@ -146,7 +146,7 @@ impl Solver {
         let weights = layout.len();
         let all = |value: f64| Array2::from_elem((weights, 1), value);
         let column = match (&self.given_lambda, self.config.lambda, self.config.method) {
-            // That of all processes, or of this one.
+            // A given λ has the weights of all processes, or of this one.
             (Some(lambda), _, _) => {
                 let share = self.lambda_share(problem);
                 match lambda.nrows() == share.whole_layout().len() {
@@ -162,7 +162,7 @@ impl Solver {
                 Units::Absolute => {
                     let pair = Pair::of(problem, factors);
                     let mut balanced = self.balanced(problem, engine, &pair, divergences)?;
-                    // An overflow is for the caller to refuse as such.
+                    // The caller refuses an overflow.
                     problem.round(&mut balanced);
                     balanced.mapv_inplace(|value| self.within(value));
                     return Ok(balanced);
@@ -193,7 +193,7 @@ impl Solver {
                 let of_columns = |data: &Data| to_host(&data.divergences(&rule, side, pair));
                 let errors = match (side, engine.data()) {
                     (Side::H, Some(data)) => of_columns(data),
-                    // (The paper's loops know rows only: they penalise W.)
+                    // (The paper's loops penalise W, with weights of rows.)
                     _ => divergences.to_vec(),
                 };
                 let penalties = to_host(&term.penalty.value(factor));

@@ -1,5 +1,5 @@
-//! What entries with x = 0 add, all at once: sums of the factors under KL, Gram matrices under
-//! Frobenius.
+//! The sum over all entries with x = 0 in closed form: sums of the factors under KL, Gram matrices
+//! under Frobenius.
 //!
 //! With F the factor, O the other one, ω the weight of an entry, s the column sums of O and
 //! `G = Oᵀ O`:
@@ -13,7 +13,7 @@ use super::strip::Taken;
 use super::{At, Moves, PartsOf};
 use rayon::prelude::*;
 
-/// Rows whose sums are made by one thread, whatever the number of threads.
+/// Rows per task, independent of the number of threads.
 const ROWS: usize = 1024;
 
 #[derive(Debug)]
@@ -80,7 +80,7 @@ impl Background {
         }
     }
 
-    /// D_i of each row of the factor, had all entries x = 0.
+    /// D_i of each row of the factor, as if all entries had x = 0.
     pub(super) fn errors(&self, at: At<'_>) -> Option<Vec<f64>> {
         let (rank, weight) = (at.rank, self.weight);
         let rows = at.factor.par_chunks_exact(rank).with_min_len(ROWS);
@@ -177,7 +177,7 @@ pub(super) fn add_product(a: &[f64], gram: &[f64], rank: usize, weight: f64, to:
     });
 }
 
-/// `Σ_j rows_jk`, in pieces of fixed length, so that threads do not matter.
+/// `Σ_j rows_jk`, in pieces of fixed length, so that the number of threads does not matter.
 fn sums(rows: &[f64], rank: usize) -> Vec<f64> {
     let pieces = rows.par_chunks(ROWS * rank).map(|piece| {
         let mut sums = vec![0.0; rank];

@@ -1,4 +1,4 @@
-//! The fused dense data term: X in the order in which each side reads it.
+//! The fused data term of a dense X, which is packed for each side.
 
 use std::sync::Arc;
 
@@ -25,19 +25,19 @@ use crate::numerics::Precision;
 use crate::problem::{Problem, Weights};
 use crate::sparse::Matrix;
 
-/// Multiplications below which waking another thread costs more than it saves.
+/// With fewer multiplications, another thread costs more than it saves.
 const WORTH_SHARING: usize = 1 << 16;
-/// Tasks hold whole blocks, whatever the machine.
+/// Tasks hold a multiple of this many rows, which are whole blocks on every machine.
 const WHOLE: usize = WIDE * MOST_LANES;
-/// The most rows in one task.
+/// Largest number of rows in one task.
 const ROWS: usize = 64;
 
-/// What a data term is made for, beside the problem.
+/// The settings of a data term, beside the problem.
 #[derive(Debug)]
 pub(crate) struct Asked {
     /// D at an entry.
     pub(crate) divergence: Fused,
-    /// E at an entry, where that is another divergence.
+    /// E at an entry, if it has another divergence.
     pub(crate) outer: Option<Fused>,
     /// The entries that E counts.
     pub(crate) over: Entries,
@@ -59,7 +59,7 @@ pub(crate) fn fused(problem: &Problem, asked: Asked) -> SharedTerm {
     }
 }
 
-/// X and its weights as one side's passes read them.
+/// X and its weights, for the passes of one side.
 #[derive(Debug)]
 pub(super) struct OneSide<T> {
     pub(super) rows: usize,
@@ -69,7 +69,7 @@ pub(super) struct OneSide<T> {
     length: usize,
 }
 
-/// A matrix and its weights as the passes of both sides read them.
+/// A matrix and its weights, for the passes of both sides.
 #[derive(Debug)]
 struct Sides<T> {
     of_w: OneSide<T>,
@@ -77,25 +77,25 @@ struct Sides<T> {
     weighting: Weighting,
 }
 
-/// What E is.
+/// The kind of E.
 #[derive(Debug)]
 enum OuterError<T> {
     /// D.
     Divergence,
     /// Another divergence, over the same entries.
     OfTraining(Fused),
-    /// Over entries that are listed.
+    /// A divergence over listed entries.
     HeldOut(Listed),
-    /// Over another matrix.
+    /// A divergence over another matrix.
     OfMatrix(Fused, Sides<T>),
 }
 
 #[derive(Debug)]
 struct Dense<T> {
     x: Sides<T>,
-    /// Entries that are not fitted, where they are few and ∇⁺ is 1.
+    /// Entries that are not fitted, if they are few and ∇⁺ is 1.
     gaps: Option<Gaps>,
-    /// Where entries of WH are not needed at all.
+    /// The term without entries of WH, if it applies.
     quadratic: Option<Quadratic>,
     divergence: Fused,
     outer: OuterError<T>,
@@ -115,8 +115,8 @@ impl<T: Real> Sides<T> {
             Some(Weights::Real(_)) => Weighting::Array,
             Some(Weights::Listed { .. }) => unreachable!("weights of a sparse X"),
         };
-        // A sign, and as good as nothing: where ∇⁻ is a multiple of x, an entry that is not
-        // fitted adds nothing to a sum over all.
+        // A tiny negative number. Its sign marks an entry that is not fitted, and such an entry
+        // adds nothing to a sum over all, because ∇⁻ is a multiple of x.
         let masked = match T::PRECISION {
             Precision::F64 => -1e-200,
             Precision::F32 => -1e-30,
@@ -198,7 +198,7 @@ impl<T: Real> Dense<T> {
     ) {
         let weighting = match (what, &self.gaps) {
             (What::Errors, _) | (_, None) => self.x.weighting,
-            // Sums of ∇⁻ are those over all, and those of ∇⁺ are made by `Gaps`.
+            // Sums of ∇⁻ are over all entries, and `Gaps` makes those of ∇⁺.
             (_, Some(_)) => Weighting::None,
         };
         let pass = Walk {
@@ -210,7 +210,7 @@ impl<T: Real> Dense<T> {
         pass.over(side, job, out, second);
     }
 
-    /// The divergence and the matrix of E, where it is a sum over a whole matrix.
+    /// The divergence and the matrix of E, if E is a sum over a whole matrix.
     fn outer_matrix(&self) -> (&Fused, &Sides<T>) {
         match &self.outer {
             OuterError::Divergence | OuterError::HeldOut(_) => (&self.divergence, &self.x),
@@ -231,14 +231,14 @@ impl<T: Real> Dense<T> {
         pass.over(sides.side(side), job, out, &mut []);
     }
 
-    /// Whether P is the same for all rows.
+    /// Returns true if P is the same for all rows.
     fn is_constant(&self) -> bool {
         self.divergence.positive_is_one()
             && self.x.weighting == Weighting::None
             && self.gaps.is_none()
     }
 
-    /// Lines of a side's rows without the entries that are not fitted.
+    /// The entries of a side that are not fitted, line by line.
     fn gaps(&self, side: Side) -> Option<&Lists> {
         self.gaps.as_ref().map(|gaps| match side {
             Side::W => &gaps.rows,
@@ -247,7 +247,7 @@ impl<T: Real> Dense<T> {
     }
 }
 
-/// Where a pass reads its rows.
+/// The source of a pass's rows.
 pub(super) trait Source<T: Real>: Sync {
     /// n and m.
     fn shape(&self) -> [usize; 2];
@@ -255,7 +255,7 @@ pub(super) trait Source<T: Real>: Sync {
     /// Rows in one task.
     fn rows_per_task(&self, rank: usize) -> usize;
 
-    /// Some rows, beginning with a whole block, and the index of that block in what is given.
+    /// Some rows, beginning with a whole block, and the index of that block in the given data.
     fn with_rows(
         &self,
         first: usize,
@@ -274,7 +274,7 @@ pub(super) struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    /// Over all rows of a side.
+    /// Makes the pass over all rows of a side.
     pub(super) fn over<T: Real>(
         &self,
         side: &impl Source<T>,
@@ -372,7 +372,7 @@ impl<T: Real> Source<T> for OneSide<T> {
     }
 }
 
-/// Rows in one task, where each takes so many multiplications.
+/// Rows in one task, if each takes `work` multiplications.
 pub(super) fn share(rows: usize, work: usize) -> usize {
     let threads = rayon::current_num_threads();
     if threads == 1 || rows * work < WORTH_SHARING {
@@ -383,7 +383,7 @@ pub(super) fn share(rows: usize, work: usize) -> usize {
     }
 }
 
-/// What a pass reads beside X.
+/// The input of a pass beside X.
 #[derive(Clone, Copy)]
 pub(super) struct Job<'a> {
     pub(super) own: &'a [f64],
@@ -416,12 +416,12 @@ pub(super) fn pack<T: Real>(
 }
 
 impl<T: Real> OneSide<T> {
-    /// X from the block on that begins with a row.
+    /// X from the block that begins with this row.
     pub(super) fn beginning_with(&self, row: usize) -> &[T] {
         &self.x.get(self.length)[row * self.columns..]
     }
 
-    /// Blocks of rows one after another, each column by column.
+    /// Packs blocks of rows one after another, each column by column.
     pub(super) fn new(
         [rows, columns]: [usize; 2],
         x: &(impl Fn(usize, usize) -> f64 + Sync),

@@ -1,16 +1,17 @@
-//! The rows of one process, and sums over all of them.
+//! The data term of one process's rows, with sums over all processes.
 //!
-//! Every process has some rows of X and W, and all of H. So whatever has the shape of W is
-//! this process's own, and whatever has the shape of H is a sum over the rows of X: each
-//! process computes the part of its rows, and the parts are added up. An update of H takes
+//! Every process has some rows of X and W, and all of H. A matrix of the shape of W belongs to the
+//! process. A matrix of the shape of H is a sum over the rows of X: each process computes the part
+//! of its rows, and the parts are added up. An update of H adds up these numbers:
 //!
-//! | P is | numbers to be added up |
+//! | P is | numbers |
 //! |---|---|
 //! | the same in every row (KL without weights) | m r + r |
 //! | H times the Gram matrix of W (Frobenius without weights) | m r + r² |
 //! | anything else | 2 m r |
 //!
-//! and the way back through any update m r for the cotangent of H. An update of W takes none.
+//! The backward pass through any update adds up m r numbers for the cotangent of H. An update of W
+//! adds up none.
 
 use super::background::{add_product, gram};
 use super::{At, Bars, DataTerm, Denominator, Moves, Needs, PartsOf, SharedTerm};
@@ -19,7 +20,7 @@ use crate::processes::Processes;
 
 #[derive(Debug)]
 pub(super) struct Distributed {
-    /// Of the rows of this process.
+    /// The data term of this process's rows.
     own: SharedTerm,
     processes: Processes,
     denominator: Denominator,
@@ -28,7 +29,7 @@ pub(super) struct Distributed {
 impl Distributed {
     pub(super) fn new(own: SharedTerm, processes: Processes) -> Self {
         let of_own = own.denominator();
-        // Some processes may have weights in their rows and others none.
+        // Some processes may have weights in their rows, and others may not.
         let kind = f64::from(of_own as u8);
         let mut ends = [kind, -kind];
         processes.largest(&mut ends);
@@ -43,7 +44,7 @@ impl Distributed {
         }
     }
 
-    /// Adds up N, if there is one, and P, as few numbers as possible.
+    /// Adds up N, if there is one, and P, with as few numbers as possible.
     fn add_up(&self, at: At<'_>, mut negative: Option<&mut [f64]>, positive: &mut [f64]) {
         let rank = at.rank;
         let mut message = negative.as_deref().unwrap_or(&[]).to_vec();
@@ -71,7 +72,7 @@ impl Distributed {
         }
     }
 
-    /// Adds up what has the shape of H.
+    /// Adds up the cotangent of H.
     fn add_up_bars(&self, mut bars: Bars, side: Side) -> Bars {
         let of_h = match side {
             Side::W => &mut bars.other,

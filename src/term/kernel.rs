@@ -1,28 +1,27 @@
 //! The inner loops: one pass over the columns of a block of rows.
 //!
-//! A block is as many rows as [`WIDE`] vectors have lanes. The entries of a column are so many
-//! vectors; the other factor is read one number at a time and spread over the lanes, and each
-//! number that was spread is used for all of them. There are no sums across lanes, and every
-//! sum runs over the columns in their order: the result does not depend on blocks or threads.
-//! [`TILE`] columns go through the phases together: products with the other factor, entries,
-//! sums over columns.
+//! A block has as many rows as [`WIDE`] vectors have lanes, so the entries of a column are [`WIDE`]
+//! vectors. The other factor is read one number at a time and spread over the lanes; each such
+//! number is used for all vectors. There are no sums across lanes, and every sum runs over the
+//! columns in order, so the result does not depend on blocks or threads. [`TILE`] columns go
+//! through the phases together: products with the other factor, entries, sums over columns.
 
 use pulp::bytemuck::{cast_slice, cast_slice_mut};
 use pulp::{Simd, WithSimd};
 
 use crate::engine::{Lanes, Real};
 
-/// Vectors side by side in a block of rows.
+/// Vectors per column of a block of rows.
 pub(super) const WIDE: usize = 2;
 /// Columns that go through the phases together.
 pub(super) const TILE: usize = 32;
-/// Columns whose products are summed side by side.
+/// Columns whose products are summed in parallel.
 const SIDE: usize = 4;
-/// Components whose sums are kept in registers side by side.
+/// Components whose sums are in registers at the same time.
 const COMPONENTS: usize = 4;
 
-/// Whether twice as many sums fit into the registers: vectors of 64 bytes come with 32 of
-/// them, shorter ones with 16.
+/// Returns true if twice as many sums fit into the registers. Processors with vectors of 64 bytes
+/// have 32 registers, others 16.
 #[inline(always)]
 fn has_many_registers<T: Real, S: Simd>() -> bool {
     T::lanes::<S>() * size_of::<T>() >= 64
@@ -43,7 +42,7 @@ pub(super) fn products<T: Real, S: Simd>(
     });
 }
 
-/// A function of its own, so that it is compiled once and not into every pass.
+/// A separate function, so that it is compiled once and not into every pass.
 struct Products<'a, T> {
     own: &'a [T],
     other: &'a [T],
@@ -88,7 +87,7 @@ fn products_of<T: Real, S: Simd, const J: usize>(
 ) {
     let rank = own.len() / WIDE;
     let mut sums = [[Lanes::<T, S>::zero(simd); WIDE]; J];
-    // Cut to their lengths, so that the compiler knows that no index is beyond.
+    // Slices are cut to their lengths, so that the compiler can remove bounds checks.
     let mut rows: [&[T]; J] = [&[]; J];
     for (j, row) in rows.iter_mut().enumerate() {
         *row = &other[j * rank..(j + 1) * rank];
@@ -125,7 +124,7 @@ pub(super) fn contract<T: Real, S: Simd>(
     });
 }
 
-/// Likewise a function of its own.
+/// Likewise a separate function.
 struct Contract<'a, T> {
     sums: &'a mut [T],
     terms: &'a [T],
@@ -148,7 +147,7 @@ impl<T: Real> WithSimd for Contract<'_, T> {
         let blocks = rank.div_ceil(most);
         let mut from = 0;
         for block in 0..blocks {
-            // As even as can be: 6 is 3 + 3, not 4 + 2.
+            // Parts of about equal length: 6 is 3 + 3, not 4 + 2.
             let to = (block + 1) * rank / blocks;
             let part = &mut sums[from * WIDE..to * WIDE];
             match to - from {
@@ -197,12 +196,12 @@ fn contract_some<T: Real, S: Simd, const K: usize>(
     }
 }
 
-/// Columns whose numbers of the other factor stay in the fastest memory.
+/// Columns whose numbers of the other factor stay in the first-level cache.
 const STRETCH: usize = 32;
 
 /// `X O` for consecutive blocks of rows.
 pub(super) struct Times<'a, T> {
-    /// From the first block on, each column by column.
+    /// Blocks of X, from the first one, each column by column.
     pub(super) x: &'a [T],
     pub(super) columns: usize,
     /// r numbers for each column.
@@ -258,7 +257,7 @@ impl<T: Real> WithSimd for Multiply<'_, T> {
     }
 }
 
-/// Rows as they lie in memory, as one vector for each of their entries.
+/// Loads rows from memory, as one vector for each of their entries.
 #[inline(always)]
 pub(super) fn load<T: Real, S: Simd>(rows: &[f64], into: &mut [T::Vector<S>]) {
     let (lanes, width) = (WIDE * T::lanes::<S>(), into.len() / WIDE);
@@ -270,7 +269,7 @@ pub(super) fn load<T: Real, S: Simd>(rows: &[f64], into: &mut [T::Vector<S>]) {
     }
 }
 
-/// The reverse.
+/// Stores vectors as rows in memory.
 #[inline(always)]
 pub(super) fn store<T: Real, S: Simd>(from: &[T::Vector<S>], rows: &mut [f64]) {
     let (lanes, width) = (WIDE * T::lanes::<S>(), from.len() / WIDE);

@@ -1,15 +1,15 @@
-//! A divergence over entries that are listed one by one, and over all others at once.
+//! A divergence over listed entries and, in closed form, over all others.
 //!
-//! Every listed entry has its x and its weight v; all others have x = 0 and one weight ω.
-//! What these add, ω ∇⁺(0, y) and ω d(0, y), has a closed form over *all* entries under KL
-//! (sums of the factors) and Frobenius (Gram matrices): see `background`. So it is added for
-//! all, and for each listed entry taken off again:
+//! Every listed entry has its x and its weight v; all others have x = 0 and one weight ω. Their
+//! terms, ω ∇⁺(0, y) and ω d(0, y), have a closed form over *all* entries under KL (sums of the
+//! factors) and Frobenius (Gram matrices): see `background`. So they are added for all entries, and
+//! subtracted for each listed one:
 //!
 //! $$ P_i = \omega \sum_j \nabla^+(0, y_{ij}) h_j + \sum_{j \in L_i} \left( v_{ij} \nabla^+(x_{ij}, y_{ij}) - \omega \nabla^+(0, y_{ij}) \right) h_j $$
 //!
-//! and likewise N (∇⁻ is 0 at x = 0), the errors, and all derivatives: O(|L| r + (n + m) r²).
-//! With ω = 0 the others do not count, and any divergence will do: so it is for held-out
-//! entries, and where what is not stored is missing.
+//! and likewise N (∇⁻ is 0 at x = 0), the errors, and all derivatives: O(|L| r + (n + m) r²). With
+//! ω = 0 the others do not count, and every divergence works. This is the case for held-out
+//! entries, and if entries that are not stored are missing.
 
 use std::sync::Arc;
 
@@ -27,22 +27,22 @@ use crate::factors::Side;
 use crate::problem::Weights;
 use crate::sparse::{Matrix, SparseMatrix};
 
-/// Entries in a task: enough to be worth a thread's while.
+/// Entries in a task.
 const TASK: usize = 1 << 12;
-/// D_i below this share of what it is a difference of is computed entry by entry: the
-/// difference would lose more than five of its digits.
+/// D_i is a difference. Below this share of its terms it is computed entry by entry, because the
+/// difference would lose more than five digits.
 const CANCELS: f64 = 1e-5;
 
 /// The entries of one side, line by line.
 #[derive(Debug, Clone)]
 pub(super) struct Lines {
     x: SparseMatrix,
-    /// Row by row; all are 1 without it.
+    /// Weights, row by row. `None` means that all are 1.
     weights: Option<Arc<Vec<f64>>>,
 }
 
 impl Lines {
-    /// Places, values and weights of a line.
+    /// Indices, values and weights of a line.
     pub(super) fn of(&self, line: usize) -> (&[u32], &[f64], Option<&[f64]>) {
         let (places, values) = self.x.row(line);
         let range = self.x.starts()[line]..self.x.starts()[line + 1];
@@ -50,17 +50,17 @@ impl Lines {
         (places, values, weights)
     }
 
-    /// Whether they have weights of their own.
+    /// Returns true if they have weights.
     pub(super) fn is_weighted(&self) -> bool {
         self.weights.is_some()
     }
 
-    /// How many there are.
+    /// The number of entries.
     pub(super) fn count(&self) -> usize {
         self.x.shape()[0]
     }
 
-    /// The same by the other side.
+    /// The same for the other side.
     fn turned(&self) -> Self {
         let turned = |weights: &Arc<Vec<f64>>| {
             let weights = self.x.with_values(weights.to_vec()).transposed();
@@ -73,7 +73,7 @@ impl Lines {
     }
 }
 
-/// The entries of a matrix by both sides, with the weight of those that are not listed.
+/// The entries of a matrix for both sides, with the weight of those that are not listed.
 #[derive(Debug, Clone)]
 pub(super) struct Entries {
     pub(super) sides: [Lines; 2],
@@ -81,7 +81,7 @@ pub(super) struct Entries {
 }
 
 impl Entries {
-    /// Those of a matrix that have a weight, and those that differ from all others.
+    /// The entries of a matrix with a weight, and those with another weight than the common one.
     pub(super) fn new(matrix: &Matrix, weights: Option<&Weights>) -> Self {
         let (x, weights, elsewhere) = match (matrix, weights) {
             (Matrix::Sparse(x), None) => (x.clone(), None, 1.0),
@@ -121,7 +121,8 @@ impl Entries {
     }
 }
 
-/// x and weight of what is stored or listed, without what is like all others or not at all.
+/// x and weight of the stored or listed entries, without those that are like all others or have no
+/// weight.
 fn united(x: &SparseMatrix, at: &SparseMatrix, elsewhere: f64) -> (SparseMatrix, Vec<f64>) {
     let [rows, columns] = x.shape();
     let mut weights = Vec::with_capacity(x.stored());
@@ -149,7 +150,7 @@ fn united(x: &SparseMatrix, at: &SparseMatrix, elsewhere: f64) -> (SparseMatrix,
         }
         entries
     });
-    // (Made before the weights are read.)
+    // (It must be made before the weights are read.)
     let x = SparseMatrix::from_rows(columns, of_rows);
     (x, weights)
 }
@@ -165,13 +166,13 @@ pub(super) struct Listed {
 }
 
 impl Listed {
-    /// Over some entries; `None` where the others count and have no closed form.
+    /// A divergence over some entries. `None` if the others count and have no closed form.
     pub(super) fn new(entries: Entries, divergence: Fused, floor: f64) -> Option<Self> {
         let taken = if entries.elsewhere == 0.0 {
             Taken::Nothing
         } else {
             match &divergence {
-                // (Squares of differences do not see a shift.)
+                // (A shift does not change squares of differences.)
                 Fused::Beta { beta, .. } if *beta == 2.0 => Taken::Y,
                 Fused::Beta { beta, shift } if *beta == 1.0 && *shift == 0.0 => Taken::One,
                 _ => return None,
@@ -187,7 +188,7 @@ impl Listed {
         })
     }
 
-    /// Whether ∇⁺ of some listed entry differs from that of others.
+    /// Returns true if ∇⁺ of some listed entry differs from that of the others.
     fn positive_differs(&self) -> bool {
         let weighted = self.entries.sides[0].is_weighted();
         self.background.taken == Taken::Nothing || weighted || self.entries.elsewhere != 1.0
@@ -311,7 +312,7 @@ impl Listed {
         error
     }
 
-    /// The cotangents of the factors, given those of W's rows' errors.
+    /// The cotangents of the factors, from those of the errors of W's rows.
     pub(super) fn errors_cotangent(&self, at: At<'_>, of: &[f64], needs: Needs) -> Bars {
         let factor = || {
             let mut out = vec![0.0; at.factor.len()];
@@ -384,7 +385,7 @@ impl Listed {
         let other_bars = [pad(job.other_bars[0], 1), pad(job.other_bars[1], 2)];
         let positive = self.positive_differs();
         let each = if what == What::Errors { 1 } else { rank };
-        // Tasks of whole lines with about as many entries each.
+        // Tasks of whole lines with about equally many entries.
         let starts = lines.x.starts();
         let mut tasks = Vec::new();
         let mut first = 0;
@@ -436,8 +437,8 @@ impl Listed {
     }
 }
 
-/// Memory for padded factors, kept from one pass to the next: fresh memory would have to be
-/// cleared by the system first.
+/// Memory for padded factors, which passes reuse. The system would have to clear fresh memory
+/// first.
 #[derive(Debug, Default)]
 struct Room(Mutex<[Vec<f64>; 3]>);
 
@@ -451,7 +452,7 @@ impl Room {
     }
 }
 
-/// The same rows with zeros behind each, in memory that was used before.
+/// The same rows, each padded with zeros, in reused memory.
 fn padded(values: &[f64], rank: usize, width: usize, mut padded: Vec<f64>) -> Vec<f64> {
     padded.resize(values.len() / rank * width, 0.0);
     let rows = padded.par_chunks_exact_mut(width).with_min_len(TASK);
@@ -463,7 +464,7 @@ fn padded(values: &[f64], rank: usize, width: usize, mut padded: Vec<f64>) -> Ve
     padded
 }
 
-/// What a pass reads beside the entries.
+/// The input of a pass beside the entries.
 #[derive(Clone, Copy)]
 struct Job<'a> {
     own: &'a [f64],

@@ -1,4 +1,4 @@
-//! Some entries of a matrix, line by line.
+//! Lists of entries of a matrix, line by line.
 
 use pulp::{Arch, Simd, WithSimd};
 use rayon::prelude::*;
@@ -8,8 +8,7 @@ use crate::problem::Weights;
 /// Rows in one task.
 const ROWS: usize = 512;
 
-/// The places of entries in lines, one line after another. (Matrices have fewer than 2³²
-/// lines.)
+/// The indices of entries in lines, one line after another. (Matrices have fewer than 2³² lines.)
 #[derive(Debug)]
 pub(super) struct Lists {
     starts: Vec<usize>,
@@ -17,8 +16,8 @@ pub(super) struct Lists {
 }
 
 impl Lists {
-    /// Of entries (line, place) that come in any order of lines, and within each line in the
-    /// order of their places; they are asked for twice.
+    /// Lists of entries (line, index). Lines may be in any order; within a line, indices must
+    /// increase. `entries` is called twice.
     pub(super) fn new<I: Iterator<Item = (usize, usize)>>(
         lines: usize,
         entries: impl Fn() -> I,
@@ -39,15 +38,15 @@ impl Lists {
         Self { starts, places }
     }
 
-    /// The places in a line.
+    /// The indices in a line.
     pub(super) fn of(&self, line: usize) -> impl ExactSizeIterator<Item = usize> + Clone + '_ {
         let places = &self.places[self.starts[line]..self.starts[line + 1]];
         places.iter().map(|place| *place as usize)
     }
 }
 
-/// The entries that are not fitted, by rows and by columns: where they are few, a sum over
-/// the others is the sum over all without them.
+/// The entries that are not fitted, by rows and by columns. If they are few, a sum over the others
+/// is computed as the sum over all minus these.
 #[derive(Debug)]
 pub(super) struct Gaps {
     pub(super) rows: Lists,
@@ -55,8 +54,8 @@ pub(super) struct Gaps {
 }
 
 impl Gaps {
-    /// Of a mask of zeros and ones; `None` where a row or a column has more than half of its
-    /// entries missing, because then too many digits would cancel.
+    /// The gaps of a mask of zeros and ones. `None` if more than half of a row or column is
+    /// missing, because too many digits would cancel.
     pub(super) fn of(mask: &Weights) -> Option<Self> {
         let (n, m) = mask.dim();
         let gaps = || mask.places(|weight| weight == 0.0);
@@ -69,10 +68,10 @@ impl Gaps {
 }
 
 impl Lists {
-    /// Adds `Σ_j values_j` over all lines without the gaps to each row of `out`.
+    /// Adds `Σ_j values_j` over all indices except the gaps to each row of `out`.
     ///
     /// # Shapes
-    /// `sums` r, `values` r for each place, `out` r for each line.
+    /// `sums` r, `values` r for each index, `out` r for each line.
     pub(super) fn add_complement(&self, sums: &[f64], values: &[f64], out: &mut [f64]) {
         let rank = sums.len();
         let tasks = out.par_chunks_mut(ROWS * rank).enumerate();
@@ -88,8 +87,8 @@ impl Lists {
     }
 }
 
-/// The sums of some lines; a type of its own, so that they are compiled for the processor at
-/// hand.
+/// The sums of some lines. It is a separate type, so that it is compiled for each kind of
+/// processor.
 struct Complement<'a> {
     lists: &'a Lists,
     first: usize,
@@ -98,7 +97,7 @@ struct Complement<'a> {
     out: &'a mut [f64],
 }
 
-/// Numbers that are summed side by side.
+/// Numbers that are summed in parallel.
 const SIDE: usize = 8;
 
 impl WithSimd for Complement<'_> {

@@ -1,17 +1,17 @@
 //! The data term: everything that touches X.
 //!
-//! Penalties, ratio, power, normalisation and λ live on n×r and m×r matrices: small, and
-//! rightly tensor operations on Burn's tape. X is touched only by
+//! Penalties, ratio, power, normalisation and λ are small n×r and m×r matrices, and tensor
+//! operations on Burn's tape. Only these read X:
 //!
 //! - the parts of an update, `N = (M ⊙ ∇⁻) Hᵀ` and `P = (M ⊙ ∇⁺) Hᵀ`, for either factor, and
-//! - the errors, `Σ_j M_ij d(x_ij, y_ij)`: D over the entries that are fitted, and E over
-//!   these, or over what the updates never see, by D's divergence or by another,
+//! - the errors, `Σ_j M_ij d(x_ij, y_ij)`: D over the fitted entries, and E over these or over data
+//!   that the updates never see, by D's divergence or by another,
 //!
-//! and by their derivatives in both factors. A [`DataTerm`] computes these on plain numbers,
-//! and `tape` makes two operations of Burn's tape of them, so that reverse mode is Burn's
-//! own while no matrix as large as X is ever made.
+//! and their derivatives in both factors. A [`DataTerm`] computes these on plain numbers, and
+//! `tape` turns them into two operations on Burn's tape. So reverse mode is Burn's own, but no
+//! matrix as large as X is made.
 //!
-//! | implementation | how |
+//! | implementation | method |
 //! |---|---|
 //! | the reference | tensor operations ([`Rule`](crate::update::Rule), [`Criterion`](crate::Criterion)): any divergence, any device |
 //! | `dense` | fused loops over blocks of rows: the β-divergences, and plug-ins with functions of plain numbers |
@@ -49,9 +49,9 @@ use crate::factors::Side;
 /// `factor` n×r and `other` m×r for [`Side::W`]; m×r and n×r for [`Side::H`].
 #[derive(Debug, Clone, Copy)]
 pub struct At<'a> {
-    /// The factor that is updated.
+    /// The updated factor.
     pub factor: &'a [f64],
-    /// The other one.
+    /// The other factor.
     pub other: &'a [f64],
     /// r.
     pub rank: usize,
@@ -70,7 +70,7 @@ pub struct PartsOf {
 }
 
 impl PartsOf {
-    /// The same memory for parts of another length; what was in it may still be there.
+    /// The same memory for parts of another length. Old numbers may still be in it.
     fn resized(mut self, length: usize) -> Self {
         for part in [&mut self.negative, &mut self.positive] {
             part.resize(length, 0.0);
@@ -79,57 +79,57 @@ impl PartsOf {
     }
 }
 
-/// How the factors move.
+/// The directions of the factors.
 ///
 /// # Shapes
 /// Like the factors.
 #[derive(Debug, Clone, Copy)]
 pub struct Moves<'a> {
-    /// The factor that is updated.
+    /// The updated factor.
     pub factor: &'a [f64],
-    /// The other one; `None` where it stays.
+    /// The direction of the other factor. `None` if it is fixed.
     pub other: Option<&'a [f64]>,
 }
 
-/// Which cotangents are wanted.
+/// The requested cotangents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Needs {
-    /// That of the factor.
+    /// True for that of the factor.
     pub factor: bool,
-    /// That of the other factor.
+    /// True for that of the other factor.
     pub other: bool,
 }
 
-/// The cotangents that were wanted, in the shapes of the factors.
+/// The requested cotangents, in the shapes of the factors.
 #[derive(Debug, Clone, Default)]
 pub struct Bars {
-    /// Of the factor.
+    /// Cotangent of the factor.
     pub factor: Option<Vec<f64>>,
-    /// Of the other factor.
+    /// Cotangent of the other factor.
     pub other: Option<Vec<f64>>,
 }
 
-/// What P of an update is made of, so that processes need not exchange all of it.
+/// The structure of P of an update, so that processes need not exchange all of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Denominator {
     /// Sums of the other factor's columns, the same in every row: KL without weights.
     Sums,
     /// The factor times the other one's Gram matrix: Frobenius without weights.
     Gram,
-    /// Anything.
+    /// Any other.
     Other,
 }
 
-/// Everything that touches X, on plain numbers. What is said of W's rows is said of H's
-/// columns for [`Side::H`].
+/// Everything that touches X, on plain numbers. For [`Side::H`], statements about W's rows hold for
+/// H's columns.
 pub trait DataTerm: Debug + Send + Sync {
     /// n×m, or m×n for H.
     fn shape(&self, side: Side) -> [usize; 2];
 
-    /// N and P of an update of one factor, in `room`: memory that was used before, or none.
+    /// N and P of an update of one factor, in `room`, which is reused memory or empty.
     fn parts(&self, side: Side, at: At<'_>, room: PartsOf) -> PartsOf;
 
-    /// What P is made of.
+    /// The structure of P.
     fn denominator(&self) -> Denominator {
         Denominator::Other
     }
@@ -139,19 +139,19 @@ pub trait DataTerm: Debug + Send + Sync {
         self.parts(side, at, PartsOf::default()).positive
     }
 
-    /// How N and P move when the factors do.
+    /// The tangents of N and P, from the directions of the factors.
     fn parts_tangent(&self, side: Side, at: At<'_>, moves: Moves<'_>) -> PartsOf;
 
-    /// The cotangents of the factors, given those of N and P.
+    /// The cotangents of the factors, from those of N and P.
     fn parts_cotangent(&self, side: Side, at: At<'_>, of: &PartsOf, needs: Needs) -> Bars;
 
-    /// D of one side's rows, over the entries that are fitted.
+    /// D of one side's rows, over the fitted entries.
     fn divergences(&self, side: Side, at: At<'_>) -> Vec<f64>;
 
     /// E of W's rows.
     fn outer_errors(&self, at: At<'_>) -> Vec<f64>;
 
-    /// The cotangents of W and Hᵀ, given those of E of the rows.
+    /// The cotangents of W and Hᵀ, from those of the rows' E.
     fn outer_cotangent(&self, at: At<'_>, of: &[f64], needs: Needs) -> Bars;
 }
 

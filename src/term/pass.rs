@@ -1,7 +1,7 @@
 //! Passes over blocks of rows: parts, errors, and their transposed derivatives.
 //!
-//! The derivative in the *other* factor is a pass over the transposed data, with the roles of
-//! the factors exchanged.
+//! The derivative in the *other* factor is a pass over the transposed data, with the factors
+//! exchanged.
 
 use pulp::{Simd, WithSimd};
 
@@ -10,37 +10,37 @@ use crate::engine::{Entry, Lanes, Real};
 
 /// Vectors in a tile.
 const VECTORS: usize = TILE * WIDE;
-/// Vectors whose logarithms are taken together.
+/// Vectors whose logarithms are computed together.
 const SIDE: usize = 4;
 
-/// What a pass computes, in the rows of `own`.
+/// The result of a pass, in the rows of `own`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum What {
     /// N and P of a factor.
     Parts,
-    /// How they move, given how the factor's rows and the columns do.
+    /// Their tangents, from the directions of the factor's rows and of the columns.
     PartsTangent,
-    /// The factor's cotangent, given those of its rows' parts.
+    /// The factor's cotangent, from those of its rows' parts.
     PartsOfFactor,
-    /// The other factor's: `own` is that one, the data are transposed, and cotangents of
-    /// parts belong to the columns.
+    /// The other factor's cotangent: `own` is the other factor, the data are transposed, and the
+    /// cotangents of parts belong to the columns.
     PartsOfOther,
     /// D of each row.
     Errors,
-    /// The factor's cotangent, given those of its rows' errors.
+    /// The factor's cotangent, from those of its rows' errors.
     ErrorsOfFactor,
-    /// The other factor's; cotangents of errors belong to the columns.
+    /// The other factor's cotangent; the cotangents of errors belong to the columns.
     ErrorsOfOther,
 }
 
-/// How entries are weighted.
+/// The weights of entries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Weighting {
-    /// All alike.
+    /// All weights are equal.
     None,
-    /// 0 where x is stored as a negative number, 1 elsewhere.
+    /// 0 if x is stored as a negative number, otherwise 1.
     Sign,
-    /// By an array of their own.
+    /// An array of weights.
     Array,
 }
 
@@ -48,7 +48,7 @@ pub(super) enum Weighting {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Blocks<'a, T> {
     pub(super) x: &'a [T],
-    /// Laid out like x; empty without an array of weights.
+    /// Weights, laid out like x. Empty without an array of weights.
     pub(super) weights: &'a [T],
     pub(super) weighting: Weighting,
     pub(super) columns: usize,
@@ -63,23 +63,23 @@ pub(super) struct Pass<'a, T, D> {
     pub(super) first: usize,
     /// The smallest y.
     pub(super) floor: T,
-    /// What x and y are raised by.
+    /// The number that is added to x and y.
     pub(super) shift: T,
-    /// Rows that are worked on, r numbers each.
+    /// The rows of the pass, r numbers each.
     pub(super) own: &'a [f64],
     /// r numbers for each column.
     pub(super) other: &'a [T],
-    /// Cotangents that belong to the rows: r numbers each (of N, of P), or one (of errors);
-    /// or how the rows move.
+    /// Cotangents that belong to the rows: r numbers each (of N, of P), or one (of errors). For
+    /// tangents, the directions of the rows.
     pub(super) own_bars: [&'a [f64]; 2],
-    /// The same of the columns; empty where they do not move.
+    /// The same for the columns. Empty if they do not move.
     pub(super) other_bars: [&'a [T]; 2],
-    /// Column sums of what P, or its cotangent, is made of where ∇⁺ is 1 everywhere.
+    /// Column sums for P, or its cotangent, if ∇⁺ is 1 everywhere.
     pub(super) sums: &'a [f64],
     pub(super) rank: usize,
     /// r numbers for each row, or one.
     pub(super) out: &'a mut [f64],
-    /// P, where it is asked for.
+    /// P, if it is requested.
     pub(super) second: &'a mut [f64],
 }
 
@@ -89,7 +89,7 @@ struct Tile<V> {
     /// Weights.
     m: [V; VECTORS],
     y: [V; VECTORS],
-    /// Products with cotangents, then what is summed over columns.
+    /// Products with cotangents, then the terms of the sums over columns.
     t: [V; VECTORS],
     u: [V; VECTORS],
     /// ∇⁻ and ∇⁺, weighted.
@@ -97,7 +97,7 @@ struct Tile<V> {
     positive: [V; VECTORS],
 }
 
-// The kinds of entries that passes are made of, known when they are compiled.
+// The kinds of entries of passes, as compile-time constants.
 const PARTS: u8 = 0;
 const TANGENT: u8 = 1;
 const OF_FACTOR: u8 = 2;
@@ -186,8 +186,8 @@ impl<T: Real, D: Entry> WithSimd for Pass<'_, T, D> {
                     }
                     _ => {}
                 }
-                // All of a tile, also where it has fewer columns: loops of known length are
-                // much the faster ones, and what is beyond is not summed.
+                // The whole tile is computed, even if it has fewer columns, because loops of
+                // constant length are much faster. The extra columns are not summed.
                 match what {
                     What::Parts => pass.entries::<S, PARTS>(simd, from, bar, &mut tile),
                     What::PartsTangent => pass.entries::<S, TANGENT>(simd, from, bar, &mut tile),
@@ -312,7 +312,8 @@ impl<T: Real, D: Entry> Pass<'_, T, D> {
         }
     }
 
-    /// Times the weight of an entry; exactly 0 without one, whatever the value.
+    /// A value times the weight of an entry. It is exactly 0 for weight 0, even if the value is not
+    /// finite.
     #[inline(always)]
     fn weighted<S: Simd>(&self, simd: S, value: Lanes<T, S>, weight: T::Vector<S>) -> Lanes<T, S> {
         if self.blocks.weighting == Weighting::None {
@@ -341,7 +342,7 @@ impl<T: Real, D: Entry> Pass<'_, T, D> {
             let y = raw.max(floor) + shift;
             let inverse = y.recip_by_products();
             let x = Lanes::new(simd, tile.x[j]) + shift;
-            // Where the floor binds, y does not move.
+            // The derivative of y is zero at the floor.
             let still = |value: Lanes<T, S>| raw.where_less(floor, zero, value);
             match WHAT {
                 PARTS => {

@@ -1,12 +1,12 @@
-//! β = 2 without weights: products with X and Gram matrices, and no entry of WH at all.
+//! β = 2 without weights: products with X and Gram matrices, without any entry of WH.
 //!
 //! With F the factor, O the other one and `G = Oᵀ O`,
 //!
 //! $$ N = X O, \qquad P = F G, \qquad D_i = \tfrac12 \sum_j x_{ij}^2 - f_i \cdot (X O)_i + \tfrac12 f_i G f_i^\top $$
 //!
-//! so that an update takes one multiply-add for each entry of X and component, and D none:
-//! X O is kept until O changes. Where a row is fitted so well that D_i loses its digits in
-//! that sum, it is computed entry by entry.
+//! so an update takes one multiply-add for each entry of X and component, and D takes none: X O is
+//! saved until O changes. If a row is fitted so well that D_i loses its digits in that sum, D_i is
+//! computed entry by entry.
 
 use parking_lot::Mutex;
 use pulp::Arch;
@@ -19,8 +19,8 @@ use crate::engine::Real;
 use crate::factors::Side;
 use crate::numerics::Precision;
 
-/// D_i below this share of `½ Σ x²` is computed entry by entry: the sum above would lose
-/// more than three of its digits.
+/// D_i below this share of `½ Σ x²` is computed entry by entry, because the sum above would lose
+/// more than three digits.
 const CANCELS: f64 = 1e-3;
 
 /// Numbers that one thread copies at a time.
@@ -33,12 +33,12 @@ struct Product {
     product: Vec<f64>,
 }
 
-/// The data of both sides, and what was computed of them last.
+/// The data of both sides, and their last products.
 #[derive(Debug)]
 pub(super) struct Quadratic {
     /// `½ Σ_j x_ij²` of each row of either side.
     halves: [Vec<f64>; 2],
-    /// The last ones of either side.
+    /// The last product of either side.
     last: [Mutex<Option<Product>>; 2],
 }
 
@@ -64,7 +64,7 @@ impl Quadratic {
         }
     }
 
-    /// X O into `out`, computed anew only where O has changed.
+    /// Writes X O into `out`. It is computed again only if O has changed.
     fn times<T: Real>(
         &self,
         x: &OneSide<T>,
@@ -144,14 +144,14 @@ impl Quadratic {
         }
     }
 
-    /// D of each row; `None` where too many rows are fitted too well for it.
+    /// D of each row. `None` if it would lose digits in too many rows.
     pub(super) fn errors<T: Real>(
         &self,
         x: &OneSide<T>,
         side: Side,
         at: At<'_>,
     ) -> Option<Vec<f64>> {
-        // (32 bits have no digits to lose.)
+        // (32 bits have too few digits for this.)
         if T::PRECISION != Precision::F64 {
             return None;
         }
@@ -170,8 +170,8 @@ impl Quadratic {
         (!errors.iter().zip(halves).any(cancels)).then_some(errors)
     }
 
-    /// The cotangents of both factors, given those of the rows' errors δ:
-    /// `F̄ = δ (F G − X O)`, `Ō = O (Fᵀ δ F) − Xᵀ δ F`.
+    /// The cotangents of both factors, from those of the rows' errors δ: `F̄ = δ (F G − X O)`, `Ō =
+    /// O (Fᵀ δ F) − Xᵀ δ F`.
     pub(super) fn errors_cotangent<T: Real>(
         &self,
         [here, there]: [&OneSide<T>; 2],

@@ -6,9 +6,9 @@
 //! | zeros | KL, Frobenius | O(stored · r + (n + m) r²) |
 //! | zeros | any other | O(n m r), a few rows at a time |
 //!
-//! Held-out entries and the second part of thinned counts are sparse matrices of their own,
-//! with a divergence that may be another one. Numbers are 64 bits wide whatever the run's
-//! precision is: most of the time goes into fetching lines of the factors.
+//! Held-out entries and the second part of thinned counts are separate sparse matrices, and may
+//! have another divergence. Numbers have 64 bits for every precision of the run, because most of
+//! the time is spent on loading lines of the factors.
 
 use super::dense::Asked;
 use super::listed::{Entries as ListedEntries, Listed};
@@ -24,7 +24,7 @@ use crate::sparse::Matrix;
 pub(super) struct Sparse {
     shape: [usize; 2],
     training: Sum,
-    /// E, where it is not D.
+    /// E, if it is not D.
     outer: Option<Sum>,
 }
 

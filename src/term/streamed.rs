@@ -1,7 +1,7 @@
-//! A divergence over all entries of a sparse matrix, where zeros have no closed form: some rows
-//! at a time are made dense, and forgotten again.
+//! A divergence over all entries of a sparse matrix, if zeros have no closed form. A few rows at a
+//! time are made dense.
 //!
-//! It takes as long as for a dense matrix, and the memory of a few rows.
+//! It takes the time of a dense matrix, and the memory of a few rows.
 
 use super::dense::{Job, OneSide, Source, Walk, rows_per_block};
 use super::listed::{Entries, Lines};
@@ -10,7 +10,7 @@ use super::{At, Bars, Moves, Needs, PartsOf};
 use crate::divergence::Fused;
 use crate::factors::Side;
 
-/// Rows that are dense at the same time, in each thread, but for whole blocks.
+/// Rows that are dense at the same time in each thread, rounded up to whole blocks.
 const ROWS: usize = 16;
 
 #[derive(Debug)]
@@ -20,7 +20,7 @@ pub(super) struct Streamed {
     floor: f64,
 }
 
-/// The lines of one side, and what they are without their entries.
+/// The lines of one side, and the weight of entries that are not stored.
 struct Stream<'a> {
     lines: &'a Lines,
     columns: usize,
@@ -100,7 +100,7 @@ impl Streamed {
         walk.over(&stream, job, out, second);
     }
 
-    /// Column sums of what P is made of, where ∇⁺ is 1 everywhere.
+    /// Column sums for P, if ∇⁺ is 1 everywhere.
     fn sums(&self, rows: &[f64], rank: usize) -> Vec<f64> {
         let plain = self.entries.elsewhere == 1.0 && !self.entries.sides[0].is_weighted();
         if self.divergence.positive_is_one() && plain {

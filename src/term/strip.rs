@@ -1,7 +1,7 @@
-//! Passes over entries that are listed line by line, a strip of them at a time.
+//! Passes over listed entries, line by line, a strip of entries at a time.
 //!
-//! A strip is read twice: for the products of its entries (y, and those with cotangents), and
-//! for the sums over its entries. In between stands the divergence, entry by entry.
+//! A strip is read twice: for the products of its entries (y, and those with cotangents), and for
+//! the sums over its entries. In between, the divergence is computed entry by entry.
 
 use pulp::{Simd, WithSimd};
 
@@ -9,16 +9,16 @@ use super::listed::Lines;
 use super::pass::What;
 use crate::engine::{Entry, Lanes, Real};
 
-/// Entries in a strip: whole vectors of any processor, and few enough to stay in the cache.
+/// Entries in a strip: whole vectors on every processor, and few enough to stay in the cache.
 const STRIP: usize = 64;
-/// Vectors whose sums are made together.
+/// Vectors whose sums are computed together.
 const TOGETHER: usize = 4;
 
-/// What entries that are not listed add to every line, as a function of y at x = 0, is
-/// computed for all entries at once; for those that are listed it is taken off again.
+/// The terms of entries that are not listed, as a function of y at x = 0. They are computed for all
+/// entries at once, and subtracted for the listed ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Taken {
-    /// They add nothing.
+    /// No terms.
     Nothing,
     /// ∇⁺ = 1 and d = y.
     One,
@@ -31,10 +31,10 @@ pub(super) struct Strips<'a, D> {
     pub(super) what: What,
     pub(super) divergence: D,
     pub(super) lines: &'a Lines,
-    /// The weight of an entry that is not listed, and what it adds.
+    /// The weight of an entry that is not listed, and its terms.
     pub(super) elsewhere: f64,
     pub(super) taken: Taken,
-    /// Whether ∇⁺ of a listed entry differs from that of an entry that is not.
+    /// True if ∇⁺ of a listed entry differs from that of an entry that is not.
     pub(super) positive: bool,
     /// The first line.
     pub(super) first: usize,
@@ -43,18 +43,18 @@ pub(super) struct Strips<'a, D> {
     pub(super) rank: usize,
     /// r numbers for each line.
     pub(super) own: &'a [f64],
-    /// Cotangents that belong to the lines, or how the lines move; r numbers each.
+    /// Cotangents of the lines, or directions of the lines; r numbers each.
     pub(super) own_bars: [&'a [f64]; 2],
-    /// Numbers for each place: r, and zeros up to whole vectors.
+    /// Numbers for each index: r, padded with zeros to whole vectors.
     pub(super) width: usize,
     pub(super) other: &'a [f64],
-    /// Like the lines' of the places; empty where they do not move.
+    /// The same for the indices. Empty if they do not move.
     pub(super) other_bars: [&'a [f64]; 2],
-    /// Cotangents of the errors of lines or places, one number each.
+    /// Cotangents of the errors of lines or indices, one number each.
     pub(super) error_bars: &'a [f64],
     /// r numbers for each of the lines, or one.
     pub(super) out: &'a mut [f64],
-    /// P, where it is asked for.
+    /// P, if it is requested.
     pub(super) second: &'a mut [f64],
 }
 
@@ -90,10 +90,10 @@ impl<D: Entry> WithSimd for Strips<'_, D> {
         let each = if self.what == What::Errors { 1 } else { rank };
         let lines = self.out.len() / each;
         let (mut first, mut second) = (vec![0.0; width], vec![0.0; width]);
-        // A line with zeros behind it, to whole vectors.
+        // A line, padded with zeros to whole vectors.
         let mut own = vec![0.0; width];
         let mut bars = [vec![0.0; width], vec![0.0; width]];
-        // (Empty where there are none.)
+        // (Empty if there are none.)
         let moves = !self.other_bars[0].is_empty();
         for index in 0..lines {
             let line = self.first + index;
@@ -164,7 +164,7 @@ impl<D: Entry> WithSimd for Strips<'_, D> {
                     self.entries::<S>(simd, count, &mut strip);
                 }
                 let strip = &strip;
-                // (Not a closure: it might not be compiled for the processor at hand.)
+                // (It is not a closure, which might not be compiled for each kind of processor.)
                 macro_rules! sum {
                     ($to:expr, $by:expr, $of:expr) => {
                         add::<S>(simd, $to, &$by[..count], $of, places)
@@ -227,7 +227,7 @@ impl Strip {
             Some(weights) => self.weights[..count].copy_from_slice(weights),
             None => self.weights[..count].fill(1.0),
         }
-        // What is beyond the last entry has no weight, and ordinary values.
+        // Values beyond the last entry have weight 0 and are finite.
         let end = count.next_multiple_of(crate::engine::MOST_LANES);
         self.x[count..end].fill(1.0);
         self.y[count..end].fill(1.0);
@@ -238,7 +238,7 @@ impl Strip {
 }
 
 impl<D: Entry> Strips<'_, D> {
-    /// What is summed, from x, y, and the products with cotangents.
+    /// The terms of the sums, from x, y, and the products with cotangents.
     #[inline(always)]
     fn entries<S: Simd>(&self, simd: S, count: usize, strip: &mut Strip) {
         let lanes = f64::lanes::<S>();
@@ -258,11 +258,11 @@ impl<D: Entry> Strips<'_, D> {
             let (x, y) = (read(&strip.x) + shift, raw.max(floor) + shift);
             let inverse = y.recip();
             let weight = read(&strip.weights);
-            // Where the floor binds, y does not move.
+            // The derivative of y is zero at the floor.
             let still = |value: Lanes<f64, S>| raw.where_less(floor, zero, value);
-            // Exactly 0 without a weight, whatever the value.
+            // Exactly 0 for weight 0, even if the value is not finite.
             let weighted = |value: Lanes<f64, S>| weight.where_less(tiny, zero, value * weight);
-            // ∇⁺ of an entry that is not listed, and how it moves.
+            // ∇⁺ of an entry that is not listed, and its tangent.
             let (of_others, of_others_dot) = match self.taken {
                 Taken::Nothing => (zero, zero),
                 Taken::One => (elsewhere, zero),
@@ -314,7 +314,7 @@ impl<D: Entry> Strips<'_, D> {
         }
     }
 
-    /// The errors of a strip, beyond those of entries that are not listed.
+    /// The errors of a strip, minus those that the closed form has added.
     #[inline(always)]
     fn errors<S: Simd>(&self, simd: S, count: usize, strip: &mut Strip) -> f64 {
         let lanes = f64::lanes::<S>();
@@ -341,7 +341,7 @@ impl<D: Entry> Strips<'_, D> {
             write::<S>(&mut strip.t, at, value);
             at += lanes;
         }
-        // (What is beyond the last entry has no weight, but something would be taken off.)
+        // (Values beyond the last entry have weight 0, but a term would be subtracted for them.)
         strip.t[..count].iter().sum()
     }
 }
@@ -352,7 +352,7 @@ fn write<S: Simd>(to: &mut [f64; STRIP], at: usize, value: Lanes<f64, S>) {
     f64::vectors_mut::<S>(&mut to[at..at + lanes])[0] = value.value;
 }
 
-/// The products of L lines with those of some places.
+/// The products of L lines with the lines of some indices.
 #[inline(always)]
 fn dots<S: Simd, const L: usize>(
     simd: S,
@@ -418,7 +418,7 @@ fn dots_of<S: Simd, const L: usize, const K: usize>(
     }
 }
 
-/// Adds the lines of some places, each times its coefficient.
+/// Adds the lines of some indices, each times its coefficient.
 #[inline(always)]
 fn add<S: Simd>(simd: S, to: &mut [f64], by: &[f64], of: &[f64], places: &[u32]) {
     let width = to.len();

@@ -1,9 +1,9 @@
 //! The data term as two operations on Burn's tape: an update, and the errors.
 //!
-//! A node of the tape has one output, so an update is a node as a whole: it takes the
-//! factors and the weighted parts of the penalties, and gives the updated factor,
-//! `w ((N + p⁻) / (P + p⁺))^γ`. Inputs that are not tracked cost nothing on the way back.
-//! Adjoint mode calls the same transposed derivatives without a tape.
+//! A node of the tape has one output, so a whole update is one node. Its inputs are the factors and
+//! the weighted parts of the penalties. Its output is the updated factor, `w ((N + p⁻) / (P +
+//! p⁺))^γ`. Inputs that are not tracked cost nothing in the backward pass. Adjoint mode calls the
+//! same transposed derivatives without a tape.
 #![expect(deprecated, reason = "every item of burn-ndarray is; see device.rs")]
 
 use std::borrow::Cow;
@@ -55,7 +55,7 @@ impl<'a> Broadcast<'a> {
     }
 }
 
-/// The sum of an n×r matrix over the entries that one of this shape was spread over.
+/// The sum of an n×r matrix to this shape, the transpose of broadcasting.
 fn summed_to(matrix: &[f64], rank: usize, shape: [usize; 2]) -> Vec<f64> {
     let [rows, width] = shape;
     let mut sums = vec![0.0; rows * width];
@@ -69,7 +69,7 @@ fn summed_to(matrix: &[f64], rank: usize, shape: [usize; 2]) -> Vec<f64> {
     sums
 }
 
-/// What the way back through an update needs.
+/// Saved values of an update, for its backward pass.
 #[derive(Debug, Clone)]
 struct SavedUpdate {
     term: SharedTerm,
@@ -81,11 +81,11 @@ struct SavedUpdate {
     inverse: Arc<Vec<f64>>,
     gamma: Gamma,
     floor: f64,
-    /// Of p⁻ and p⁺.
+    /// Shapes of p⁻ and p⁺.
     shapes: [[usize; 2]; 2],
 }
 
-/// The updated factor, and what the way back needs.
+/// The updated factor, and the saved values for its backward pass.
 fn forward(
     term: &SharedTerm,
     side: Side,
@@ -111,7 +111,7 @@ fn forward(
     } = term.parts(side, at, PartsOf::default());
     let (less, more) = (Broadcast::of(negative), Broadcast::of(positive));
     let mut updated = vec![0.0; n * rank];
-    // In place: N becomes the ratio, P its inverse.
+    // This is done in place: N becomes the ratio, P its inverse.
     let size = (TASK / rank).max(1) * rank;
     let tasks = updated
         .par_chunks_mut(size)
@@ -156,7 +156,7 @@ fn forward(
 }
 
 impl SavedUpdate {
-    /// Cotangents of both factors and of N and P, given that of the updated factor:
+    /// Cotangents of both factors and of N and P, from that of the updated factor:
     /// `q̄ = w γ q^(γ−1) α`, `N̄ = q̄/P`, `P̄ = −q q̄/P`, `w̄ = q^γ α + …`.
     fn back(self, alpha: &[f64], needs: Needs) -> (Bars, PartsOf) {
         let (w, h) = (view(&self.factor), view(&self.other));
@@ -185,7 +185,7 @@ impl SavedUpdate {
                 let (place, q, inverse) = (first + index, negative[index], positive[index]);
                 let slope = gamma.slope(q, floor);
                 negative[index] = w[place] * slope * alpha[place] * inverse;
-                // At its floor P does not move.
+                // The derivative of P is zero at its floor.
                 positive[index] = if inverse < floor.recip() {
                     -q * negative[index]
                 } else {
@@ -251,7 +251,7 @@ impl Backward<NdArray, 4> for UpdateBackward {
     }
 }
 
-/// What the way back through errors needs.
+/// Saved values of the errors, for their backward pass.
 #[derive(Debug, Clone)]
 struct SavedErrors {
     term: SharedTerm,
@@ -307,10 +307,10 @@ impl Backward<NdArray, 2> for ErrorsBackward {
     }
 }
 
-/// `w ((N + p⁻) / (P + p⁺))^γ`, on the tape where an input is.
+/// `w ((N + p⁻) / (P + p⁺))^γ`, on the tape if an input is.
 ///
 /// # Shapes
-/// As [`At`]; the penalties' parts broadcast to the factor.
+/// Those of [`At`]. The penalties' parts broadcast to the factor.
 pub(crate) fn update(
     term: &SharedTerm,
     side: Side,
@@ -355,7 +355,7 @@ pub(crate) fn denominator(
     Tensor::from_primitive::<NdArray>(like(positive, [n, rank], &factor))
 }
 
-/// The parts of an unpenalised update, and how they move with the factors; off the tape.
+/// The parts of an unpenalised update and their tangents, off the tape.
 ///
 /// # Shapes
 /// `moves` like the factors; the parts like the factor.
@@ -392,7 +392,7 @@ pub(crate) fn parts_with_tangent(
     (split(parts), split(dot))
 }
 
-/// D of each row of one side over the entries that are fitted, off the tape.
+/// D of each row of one side over the fitted entries, off the tape.
 ///
 /// # Shapes
 /// n×1 for `factor` n×r.
@@ -414,7 +414,7 @@ pub(crate) fn divergences(
     Tensor::from_primitive::<NdArray>(like(errors, [n, 1], &factor))
 }
 
-/// E of each row of W, n×1, on the tape where a factor is.
+/// E of each row of W, n×1, on the tape if a factor is.
 ///
 /// # Shapes
 /// `w` n×r, `h` m×r.
@@ -441,19 +441,19 @@ pub(crate) fn outer_errors(term: &SharedTerm, w: &Tensor<2>, h: &Tensor<2>) -> T
 
 /// The transposed derivative of an update, off the tape.
 pub(crate) struct UpdateGradient {
-    /// Of the factor.
+    /// Cotangent of the factor.
     pub(crate) factor: Tensor<2>,
-    /// Of the other factor, where it was asked for.
+    /// Cotangent of the other factor, if it was requested.
     pub(crate) other: Option<Tensor<2>>,
-    /// Of the parts, and so of what the penalties add to them; n×r.
+    /// Cotangents of the parts, and so of the penalties' parts; n×r.
     pub(crate) parts: Split,
 }
 
-/// An update that remembers what its way back needs.
+/// An update with saved values for its backward pass.
 #[derive(Debug, Clone)]
 pub(crate) struct Kept(SavedUpdate);
 
-/// [`update`] off the tape, with what its way back needs.
+/// [`update`] off the tape, with saved values for its backward pass.
 pub(crate) fn update_and_keep(
     term: &SharedTerm,
     side: Side,
@@ -468,7 +468,7 @@ pub(crate) fn update_and_keep(
 }
 
 impl Kept {
-    /// What the cotangent α of the updated factor becomes on its way back.
+    /// The cotangents of the inputs, from the cotangent α of the updated factor.
     pub(crate) fn gradient(self, alpha: &Tensor<2>, other_moves: bool) -> UpdateGradient {
         let Self(saved) = self;
         let (of_factor, of_other) = (saved.factor.clone(), saved.other.clone());
@@ -492,7 +492,7 @@ impl Kept {
     }
 }
 
-/// `(∂E/∂w, ∂E/∂h)`, E the sum of all rows' errors.
+/// `(∂E/∂w, ∂E/∂h)`, where E is the sum of all rows' errors.
 pub(crate) fn outer_gradient(
     term: &SharedTerm,
     w: &Tensor<2>,

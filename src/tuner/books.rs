@@ -1,4 +1,4 @@
-//! Solves with λ kept, on the books.
+//! Solves of a rival with fixed λ, counted against its budget.
 
 use ndarray::Array2;
 
@@ -12,11 +12,10 @@ use crate::penalty::PenaltyTerm;
 use crate::practical::{self, LONGEST, PATIENCE, REFIT};
 use crate::solver::{Record, Solver, State, Stepper, StopReason, Stopping, StoppingRule};
 
-/// Updates between two looks at the held-out error.
+/// Updates between two evaluations of the held-out error.
 const STRIDE: usize = 5;
 
-/// When a solve ends, short of its budget: as the solves of
-/// [`practical`](mod@crate::practical) do.
+/// The stopping rule of a solve, the same as in [`practical`](mod@crate::practical).
 const STOPPING: Stopping = Stopping {
     tolerance: None,
     patience: Some(PATIENCE / STRIDE),
@@ -26,7 +25,7 @@ const STOPPING: Stopping = Stopping {
 /// The result of a solve.
 #[derive(Debug, Clone)]
 pub struct Solved {
-    /// The dials, one for each weight; none where it was not by dials that λ was chosen.
+    /// The dials, one for each weight. Empty if λ was not chosen by dials.
     pub dials: Vec<f64>,
     /// λ of the best iterate.
     pub lambda: Array2<f64>,
@@ -45,9 +44,9 @@ pub struct Solved {
 pub struct Answer {
     pub(crate) outer_error: f64,
     pub(crate) factors: Factors,
-    /// After a few updates on all entries.
+    /// The factors after the refit.
     pub(crate) refit: Factors,
-    /// D on all entries, before and after that.
+    /// D on all entries, before and after the refit.
     pub(crate) divergence: (f64, f64),
     pub(crate) lambda: Array2<f64>,
     pub(crate) solves: usize,
@@ -56,8 +55,8 @@ pub struct Answer {
     pub(crate) points: Vec<Point>,
 }
 
-/// A task with its start, and the books of one rival: solves with given weights, as long as
-/// there is something left to spend.
+/// A task with its start, and the budget of one rival. It makes solves with given weights until the
+/// budget is spent.
 pub struct Books<'a> {
     pub(crate) task: &'a Task,
     pub(crate) ledger: Ledger<'a>,
@@ -68,8 +67,8 @@ pub struct Books<'a> {
 }
 
 impl<'a> Books<'a> {
-    /// With so many updates to spend, while `going` says so; `scope` is what the dials
-    /// belong to.
+    /// Books with this budget of updates. Work ends when `going` returns false. `scope` is the
+    /// scope of the dials.
     pub(crate) fn new(
         task: &'a Task,
         scope: Scope,
@@ -84,7 +83,7 @@ impl<'a> Books<'a> {
             .with_lambda_min(0.0)
             .with_threads(1)
             .with_select(Selection::Best);
-        // The plain start is everybody's, so the books are charged for it.
+        // All rivals use the plain start, so each is charged for it.
         let mut books = Self {
             task,
             ledger: Ledger::new(budget, going),
@@ -115,36 +114,37 @@ impl<'a> Books<'a> {
         self.solver_of(config, self.task.terms.clone())
     }
 
-    /// A solver with penalties of the rival's own.
+    /// A solver with the rival's own penalties.
     pub(crate) fn solver_of(&self, config: AltBiConfig, terms: Vec<(Side, PenaltyTerm)>) -> Solver {
         Solver::penalizing(config, self.task.divergence.clone(), terms)
             .with_shared_criterion(self.task.outer.criterion())
             .by_outer_error()
     }
 
-    /// What all rivals work on.
+    /// The task.
     pub fn task(&self) -> &Task {
         self.task
     }
 
-    /// Updates that are left to spend.
+    /// The budget that is left, in updates.
     pub fn left(&self) -> f64 {
         self.ledger.left()
     }
 
-    /// How many numbers there are to choose: log λ of each penalty, or of each component.
+    /// The number of dials: log λ of each penalty, or of each of its components.
     pub fn dials(&self) -> usize {
         self.layout.len()
     }
 
-    /// One solve with these dials, from these factors or from everybody's start, until the
-    /// held-out error has stopped falling or the budget is spent; `None` if it was spent before.
+    /// One solve with these dials, from these factors or from the common start. It ends when the
+    /// held-out error no longer falls or the budget is spent. Returns `None` if the budget was
+    /// spent before.
     ///
     /// # Errors
-    /// What a solve refuses.
+    /// Those of a solve.
     ///
     /// # Panics
-    /// If there are more or fewer dials than [`dials`](Self::dials).
+    /// If the number of dials is not [`dials`](Self::dials).
     pub fn solve(&mut self, dials: &[f64], from: Option<&Factors>) -> Result<Option<Solved>> {
         assert_eq!(dials.len(), self.dials(), "one number for each dial");
         let weights = dials.iter().map(|dial| dial.clamp(DIAL.0, DIAL.1).exp());
@@ -154,7 +154,7 @@ impl<'a> Books<'a> {
         self.solve_with(config, dials.to_vec(), Some(lambda), from, |_, _| true)
     }
 
-    /// The same dial for all.
+    /// A solve with the same value of all dials.
     pub(crate) fn solve_alike(
         &mut self,
         dial: f64,
@@ -166,22 +166,22 @@ impl<'a> Books<'a> {
     /// The same without penalty.
     ///
     /// # Errors
-    /// What a solve refuses.
+    /// Those of a solve.
     pub fn solve_plain(&mut self) -> Result<Option<Solved>> {
         let mut config = self.config.clone().with_method(Method::MuT);
         config.lambda = LambdaStart::Auto;
         self.solve_with(config, Vec::new(), None, None, |_, _| true)
     }
 
-    /// With the same absolute λ everywhere.
+    /// A solve with one absolute λ for all weights.
     pub(crate) fn solve_absolute(&mut self, lambda: f64) -> Result<Option<Solved>> {
         let config = self.config.clone().with_units(Units::Absolute);
         let weights = Array2::from_elem((self.dials(), 1), lambda);
         self.solve_with(config, Vec::new(), Some(weights), None, |_, _| true)
     }
 
-    /// With weights that change along the run: `schedule` sees λ and the updates done, and
-    /// says whether the solve may end when the held-out error stops falling.
+    /// A solve with weights that change during it. `schedule` gets λ and the number of updates,
+    /// changes λ, and returns true if the solve may end when the held-out error no longer falls.
     pub(crate) fn solve_scheduled(
         &mut self,
         dial: f64,
@@ -192,7 +192,7 @@ impl<'a> Books<'a> {
         self.solve_with(config, Vec::new(), Some(weights), None, schedule)
     }
 
-    /// The held-out error of a plain solve, on nobody's books.
+    /// The held-out error of a plain solve, which is not charged.
     pub(crate) fn plain_error(&self) -> f64 {
         let mut config = self.config.clone().with_method(Method::MuT);
         config.lambda = LambdaStart::Auto;
@@ -204,7 +204,7 @@ impl<'a> Books<'a> {
         outcome.map_or(f64::NAN, |outcome| outcome.outer_error)
     }
 
-    /// To the last update, wherever the held-out error goes.
+    /// A solve without early stopping.
     pub(crate) fn solve_to_the_end(&mut self) -> Result<Option<Solved>> {
         let mut config = self.config.clone().with_method(Method::MuT);
         config.lambda = LambdaStart::Auto;
@@ -230,7 +230,7 @@ impl<'a> Books<'a> {
         }
     }
 
-    /// One iteration of so many updates.
+    /// One iteration with this number of updates.
     pub(crate) fn advance(
         &mut self,
         stepper: &mut Stepper<'_>,
@@ -240,15 +240,15 @@ impl<'a> Books<'a> {
         let next = stepper.step(state);
         let (error, factors) = match &next {
             Ok(next) => (next.record.outer_error, &next.factors),
-            // A solve that blew up was work all the same.
+            // A solve that broke down is charged too.
             Err(_) => (f64::INFINITY, &state.factors),
         };
         self.ledger.book(self.task, updates as f64, error, factors);
         next
     }
 
-    /// One solve until the held-out error has stopped falling or the budget is spent;
-    /// `None` if it was spent before.
+    /// One solve until the held-out error no longer falls or the budget is spent. Returns `None` if
+    /// it was spent before.
     fn solve_with(
         &mut self,
         config: AltBiConfig,
@@ -275,7 +275,7 @@ impl<'a> Books<'a> {
         self.solves += 1;
         while !self.ledger.is_spent() {
             state = match self.advance(&mut stepper, &state, STRIDE) {
-                // A solve that blew up has ended; its best iterate stays.
+                // A solve that broke down ends; its best iterate is kept.
                 Err(Error::NotFinite { .. }) => break,
                 other => other?,
             };
@@ -292,21 +292,20 @@ impl<'a> Books<'a> {
         Ok(Some(solved(dials, end, &mut stepper)))
     }
 
-    /// Closes the books: what the rival decided for, or the best iterate of all if it did not,
-    /// and a refit of it.
+    /// Ends the search with the rival's choice, or with the best iterate of all, and refits it.
     ///
     /// # Errors
-    /// What a solve refuses.
+    /// Those of a solve.
     pub fn answer(self, chosen: Option<Solved>) -> Result<Answer> {
         let chosen = self.or_start(chosen);
         let (config, terms) = (self.config.clone(), self.task.terms.clone());
         self.answer_with(chosen, config, terms)
     }
 
-    /// A solve, or where there was none the best iterate that was booked.
+    /// The chosen solve, or the best recorded iterate if there is none.
     pub(crate) fn or_start(&self, chosen: Option<Solved>) -> Solved {
         chosen.unwrap_or_else(|| {
-            // Without a single finite error there is only the start.
+            // If no error was finite, the start is taken.
             let start = || (f64::INFINITY, self.start.clone());
             let (outer_error, factors) = self.ledger.best().cloned().unwrap_or_else(start);
             Solved {
@@ -320,7 +319,7 @@ impl<'a> Books<'a> {
         })
     }
 
-    /// The same for a solve with settings and penalties of the rival's own.
+    /// The same for a solve with the rival's own settings and penalties.
     pub(crate) fn answer_with(
         self,
         chosen: Solved,
@@ -341,15 +340,15 @@ impl<'a> Books<'a> {
         })
     }
 
-    /// As [`practical`](mod@crate::practical) refits its own answer: of the start and the
-    /// updates on all entries the one that fits them best.
+    /// A refit as in [`practical`](mod@crate::practical): of the start and the updates on all
+    /// entries, the iterate with the lowest divergence.
     fn refit(
         &self,
         chosen: &Solved,
         config: AltBiConfig,
         terms: Vec<(Side, PenaltyTerm)>,
     ) -> Result<(Factors, (f64, f64))> {
-        // Bunches as long as those that led here.
+        // The bunches are as long as those of the solve.
         let length = config.bunch.min(REFIT);
         let config = config
             .with_bunch(length)
@@ -361,7 +360,7 @@ impl<'a> Books<'a> {
                 w: Some(factors.w.clone()),
                 h: Some(factors.h.clone()),
             });
-        // (What came before a blow-up counts.)
+        // (After a breakdown the state before it counts.)
         let outcome = solver.run(&self.task.full)?;
         let before = outcome.history[0].divergence;
         Ok((outcome.factors(), (before, outcome.divergence)))

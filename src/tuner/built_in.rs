@@ -1,4 +1,4 @@
-//! The rivals that come with the crate.
+//! The built-in rivals.
 
 use super::{
     Answer, Books, Rival, covariance, discrepancy, exponential, genetic, grid, l_curve, parzen,

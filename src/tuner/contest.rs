@@ -1,4 +1,4 @@
-//! All rivals on many tasks, and what their answers amount to.
+//! All rivals on many tasks, and statistics of their answers.
 
 use ndarray::Axis;
 use rayon::prelude::*;
@@ -12,12 +12,12 @@ use crate::factors::Factors;
 use crate::lambda::Scope;
 use crate::metrics::{PairedDifference, Spread};
 
-/// One rival on one task.
+/// The result of one rival on one task.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Standing {
-    /// Who, by name.
+    /// Name of the rival.
     pub rival: String,
-    /// Whether it is one that goes on until the budget is spent.
+    /// True if it uses its whole budget.
     #[serde(default)]
     pub searches: bool,
     /// The seed of the task.
@@ -27,34 +27,35 @@ pub struct Standing {
     /// The judge's error of the answer ([`Task::judged`]).
     #[serde(with = "or_null")]
     pub judged: f64,
-    /// The judge's error after a few updates on all entries.
+    /// The judge's error after the refit.
     #[serde(with = "or_null")]
     pub refit: f64,
-    /// D on all entries before and after those updates, which never raise it.
+    /// D on all entries before and after the refit, which never raises it.
     pub divergence: (f64, f64),
-    /// Solves begun.
+    /// Number of solves.
     pub solves: usize,
     /// Updates made.
     pub work: f64,
-    /// Seconds they took.
+    /// Seconds of all updates.
     pub seconds: f64,
     /// The smallest and the largest λ of the answer.
     pub lambda: (f64, f64),
-    /// Components that carry at least a thousandth of the sum of WH. (Older records do not say.)
+    /// Number of components with at least a thousandth of the sum of WH. (Older records do not have
+    /// it.)
     #[serde(default)]
     pub components: usize,
-    /// How the search went.
+    /// The course of the search.
     pub points: Vec<Point>,
 }
 
 /// The standings of all rivals on all tasks.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Contest {
-    /// Task after task, rival after rival.
+    /// Sorted by task, then by rival.
     pub standings: Vec<Standing>,
 }
 
-/// Which number of a standing is looked at.
+/// A number of a standing.
 pub type Measure = fn(&Standing) -> f64;
 
 impl Contest {
@@ -69,15 +70,15 @@ impl Contest {
         rivals
     }
 
-    /// Of one rival, by seed.
+    /// The standings of one rival, by seed.
     pub fn of<'a>(&'a self, rival: &'a str) -> impl Iterator<Item = &'a Standing> {
         self.standings
             .iter()
             .filter(move |standing| standing.rival == rival)
     }
 
-    /// The paired differences of log errors between two rivals: below 0 where the first
-    /// does better. `None` where an error is not known.
+    /// The paired differences of log errors between two rivals: negative if the first is better.
+    /// `None` if an error is unknown.
     pub fn compared(
         &self,
         first: &str,
@@ -92,12 +93,12 @@ impl Contest {
                 Some(measure(a).max(tiny).ln() - measure(b).max(tiny).ln())
             })
             .collect();
-        // (`max` would have taken a NaN for the other number.)
+        // (`max` would ignore a NaN.)
         let known = |rival| self.of(rival).all(|standing| !measure(standing).is_nan());
         (known(first) && known(second)).then(|| PairedDifference::of(&differences))?
     }
 
-    /// Whether somebody judged.
+    /// Returns true if there is a judge.
     pub fn is_judged(&self) -> bool {
         self.standings
             .iter()
@@ -133,10 +134,10 @@ impl Contest {
     }
 }
 
-/// Runs the rivals on every task, on as many threads as the current pool has. The first
-/// is always `practical`, whose work is the budget of the others, unless one is given.
-/// `scope` is what a weight of `practical` belongs to, `dials` what a dial of the others
-/// does. `done` is told of each answer; while `going` says so, more are sought.
+/// Runs the rivals on every task, on the threads of the current pool. `practical` always runs
+/// first; its work is the budget of the others, unless one is given. `scope` is the scope of λ in
+/// `practical`, `dials` that of the other rivals' dials. `done` is called with each answer. Work
+/// ends when `going` returns false.
 ///
 /// # Errors
 /// Those of a solve.
@@ -172,12 +173,12 @@ pub fn contest(
             if !going() {
                 break;
             }
-            // It was first.
+            // It has already run.
             if rival.name() == BuiltIn::Practical.name() {
                 continue;
             }
             let answer = rival.choose(Books::new(task, dials, budget, going)?)?;
-            // What was broken off is no answer.
+            // An interrupted search has no answer.
             if going() {
                 stand(*rival, answer);
             }
@@ -212,7 +213,7 @@ fn standing(task: &Task, rival: &dyn Rival, answer: Answer) -> Standing {
     }
 }
 
-/// The share of the sum of WH from which on a component counts.
+/// A component counts if it has at least this share of the sum of WH.
 const LEAST_SHARE: f64 = 1e-3;
 
 fn components(factors: &Factors) -> usize {

@@ -16,13 +16,13 @@ pub(super) fn run(mut books: Books<'_>) -> Result<Answer> {
         match books.solve(theta.as_slice(), None) {
             Ok(Some(solved)) => {
                 let outside = theta.iter().map(|dial| dial - dial.clamp(DIAL.0, DIAL.1));
-                // Beyond the ends of a dial nothing changes any more; lead back.
+                // Beyond the ends of a dial the error is constant, so a penalty leads back.
                 let lead: f64 = outside.map(|distance| distance * distance).sum();
                 let error = solved.outer_error * (1.0 + 0.01 * lead);
                 best = better(best.take(), solved);
                 error
             }
-            // The budget is spent: this generation is not to be acted on.
+            // The budget is spent, so this generation is ignored.
             Ok(None) => f64::MAX,
             Err(error) => {
                 failed = Some(error);
@@ -32,7 +32,7 @@ pub(super) fn run(mut books: Books<'_>) -> Result<Answer> {
     };
     let options = CMAESOptions::new(vec![middle; dials], quarter).seed(seed);
     let mut search = options.build(objective).expect("options that hold");
-    // Every solve is booked, so this ends.
+    // Every solve is charged, so this ends.
     while search.next().is_none() {
         let spent = search
             .current_best_individual()

@@ -1,8 +1,8 @@
-//! The discrepancy principle: the strongest λ whose fit is no worse than the noise.
+//! The discrepancy principle: the largest λ whose divergence is not above that of the noise.
 //!
-//! How large the noise is must be known: where there is a truth, it is D(X, truth). Where
-//! there is none, it is taken to be what a plain solve, stopped early, leaves on the held-out
-//! entries; that is more than the noise, and λ comes out too strong.
+//! The size of the noise must be known. If the true matrix is known, it is D(X, truth). Otherwise
+//! it is estimated by the held-out error of a plain solve, stopped early. This estimate is too
+//! large, and so is λ.
 
 use super::books::{Answer, Solved};
 use super::{Books, DIAL};

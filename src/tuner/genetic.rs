@@ -10,12 +10,12 @@ use super::books::{Answer, Solved, better};
 use super::{Books, DIAL};
 use crate::error::{Error, Result};
 
-/// Dials at a time.
+/// Size of the population.
 const POPULATION: usize = 6;
-/// Fitness is a whole number; errors are told apart to this part of the first.
+/// Fitness is a whole number. This is its unit, relative to the first error.
 const RESOLUTION: f64 = 1e-9;
 
-/// The fitness of a chromosome: its held-out error. The crate clones this for each thread; all
+/// The fitness of a chromosome: its held-out error. The crate clones this for each thread. All
 /// clones share the same books.
 #[derive(Clone)]
 struct HeldOutError<'a> {

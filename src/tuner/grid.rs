@@ -10,7 +10,7 @@ use crate::error::Result;
 
 pub(super) fn run(mut books: Books<'_>) -> Result<Answer> {
     let dials = books.dials();
-    // The middle of all, which also tells what a solve costs.
+    // The first solve has all dials in the middle. It also measures the cost of a solve.
     let before = books.ledger.left();
     let mut best = books.solve_alike((DIAL.0 + DIAL.1) / 2.0, None)?;
     let cost = (before - books.ledger.left()).max(1.0);
@@ -19,7 +19,7 @@ pub(super) fn run(mut books: Books<'_>) -> Result<Answer> {
     let mut generator = generator(books.task.seed);
     while !books.ledger.is_spent() {
         let mut places: Vec<usize> = (0..per_dial.saturating_pow(dials as u32).min(MOST)).collect();
-        // So that no end of a dial is left out if the budget is.
+        // The order is random, so that no end of a dial is favoured if the budget runs out.
         places.shuffle(&mut generator);
         for place in places {
             let theta: Vec<f64> = (0..dials)
@@ -35,10 +35,10 @@ pub(super) fn run(mut books: Books<'_>) -> Result<Answer> {
     books.answer(best)
 }
 
-/// A larger grid could not be walked through, nor counted.
+/// Largest size of the grid.
 const MOST: usize = 1 << 20;
 
-/// Both ends of a dial are extremes; the points lie in the middle of equal parts.
+/// The points are the centres of equal parts of a dial, because its ends are extreme.
 fn at(step: usize, of: usize) -> f64 {
     DIAL.0 + (DIAL.1 - DIAL.0) * (step as f64 + 0.5) / of as f64
 }

@@ -1,4 +1,4 @@
-//! Hypergradients: the preset practical, on the books.
+//! Hypergradients: the preset practical, with its updates counted.
 
 use std::sync::Arc;
 
@@ -28,7 +28,7 @@ pub(super) fn run(task: &Task, scope: Scope) -> Result<Answer> {
             Stage::Plain => (0.0, 1.0),
             Stage::Tuned => (warm_up as f64, length as f64 * price),
             Stage::SolvedAgain => (WARM_START as f64, 1.0),
-            // Everybody's answer is refitted, on nobody's books.
+            // The refit of an answer is not charged.
             Stage::Refit => return Vec::new(),
         };
         let (ledger, task) = (ledger.clone(), task.clone());

@@ -1,5 +1,5 @@
-//! The L-curve: along a path of λ, log penalty against log divergence bends like an L. Its
-//! corner is taken; held-out entries stop the solves, as everybody's, but do not choose λ.
+//! The L-curve: along a path of λ, log penalty against log divergence bends like an L. Its corner
+//! is taken. Held-out entries stop the solves, as for all rivals, but do not choose λ.
 
 use super::books::{Answer, Solved};
 use super::{Books, path};
@@ -20,9 +20,9 @@ fn place(solved: &Solved) -> (f64, f64) {
     (solved.divergence.max(tiny).ln(), penalty.max(tiny).ln())
 }
 
-/// The point farthest from the line between both ends, on the side of the origin, in units
-/// of the curve's own extent. (The largest curvature would be found wherever two points
-/// all but coincide, as those of weak penalties do.)
+/// The point farthest from the line between both ends, on the side of the origin, in units of the
+/// curve's own extent. (The largest curvature is not a good rule: it is found where two points
+/// nearly coincide, as those of weak penalties do.)
 fn corner(points: &[(f64, f64)]) -> Option<usize> {
     let (first, last) = (points.first()?, points.last()?);
     let extent = |of: fn(&(f64, f64)) -> f64| {
@@ -34,7 +34,7 @@ fn corner(points: &[(f64, f64)]) -> Option<usize> {
     };
     let (wide, high) = (extent(|point| point.0), extent(|point| point.1));
     let (right, down) = ((last.0 - first.0) / wide, (first.1 - last.1) / high);
-    // Weak to strong, the penalty falls and D grows.
+    // From weak to strong, the penalty falls and D grows.
     let below = |point: &(f64, f64)| {
         let (x, y) = ((point.0 - first.0) / wide, (first.1 - point.1) / high);
         y * right - x * down
@@ -51,7 +51,8 @@ mod tests {
 
     #[test]
     fn the_corner_of_an_l_is_found() {
-        // Weak to strong: the penalty falls while D hardly grows, then the other way round.
+        // From weak to strong: first the penalty falls while D hardly grows, then D grows while the
+        // penalty hardly falls.
         let points = [
             (2.6, 9.0),
             (2.7, 6.0),

@@ -1,4 +1,4 @@
-//! The work that a rival spent, and the errors it reached.
+//! The work of a rival, and its errors.
 
 use std::time::Instant;
 
@@ -7,22 +7,22 @@ use serde::{Deserialize, Serialize};
 use super::Task;
 use crate::factors::Factors;
 
-/// The best so far at some point of a search.
+/// The best result so far, at some point of a search.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Point {
-    /// Updates of both factors so far; one through which a hypergradient goes counts as its
+    /// Updates of both factors so far. An update that a hypergradient goes through counts as its
     /// [cost](crate::Divergence::derivative_cost).
     pub work: f64,
     /// Seconds so far.
     pub seconds: f64,
     /// The lowest held-out error so far, per entry.
     pub held_out: f64,
-    /// The judge's error of the same factors; NaN where nobody judges.
+    /// The judge's error of the same factors. NaN without a judge.
     #[serde(with = "or_null")]
     pub judged: f64,
 }
 
-/// NaN as null, which JSON has, in place of NaN, which it has not.
+/// Serialises NaN as null, because JSON has no NaN.
 pub(super) mod or_null {
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -35,10 +35,10 @@ pub(super) mod or_null {
     }
 }
 
-/// The books of one rival.
+/// The work and errors of one rival.
 pub(crate) struct Ledger<'a> {
     budget: f64,
-    /// Whether work may go on at all.
+    /// Returns true while work may go on.
     going: &'a (dyn Fn() -> bool + Sync),
     work: f64,
     seconds: f64,
@@ -83,7 +83,7 @@ impl<'a> Ledger<'a> {
         self.best.as_ref()
     }
 
-    /// Books some updates and what they led to. The judge's time is not booked.
+    /// Records some updates and their result. The judge's time is not counted.
     pub(crate) fn book(&mut self, task: &Task, work: f64, outer_error: f64, factors: &Factors) {
         self.seconds += self.clock.elapsed().as_secs_f64();
         self.work += work;

@@ -1,11 +1,10 @@
-//! Rivals: other ways to choose λ, on equal terms.
+//! Rivals: other ways to choose λ, at equal budget.
 //!
-//! "How do I choose λ?" has many answers. Each of them runs here on the same [`Task`]: the
-//! same data, the same entries held out, the same start, every solve stopped at its lowest
-//! held-out error, and a budget of updates that hypergradients are charged for at their
-//! true price.
+//! All rivals run on the same [`Task`]: the same data, held-out entries and start. Every solve
+//! keeps the iterate with the lowest held-out error. All have the same budget of updates; updates
+//! with hypergradients are charged at their measured cost.
 //!
-//! | rival | how it chooses | file |
+//! | rival | choice of λ | file |
 //! |---|---|---|
 //! | `practical` | hypergradients, the preset [`practical`](mod@crate::practical) | `hypergradient` |
 //! | `plain` | no penalty; stopped early | `single` |
@@ -19,12 +18,12 @@
 //! | `cma-es` | an adapted covariance (crate cmaes) | `covariance` |
 //! | `genetic` | selection, crossover, mutation (crate genetic_algorithm) | `genetic` |
 //! | `l-curve` | the corner of log D against log penalty | `l_curve` |
-//! | `discrepancy` | the strongest λ that fits as well as the noise allows | `discrepancy` |
+//! | `discrepancy` | the largest λ that fits as well as the noise allows | `discrepancy` |
 //! | `ard-l1`, `ard-l2` | automatic relevance determination, with penalties of its own | `relevance` |
 //!
 //! All but the first and the last choose a *dial* for each penalty: log λ in relative units
-//! ([`Units::Relative`](crate::Units)), between −9 and 4. What is compared is the held-out
-//! error, and where the truth or a test mask is known ([`Judge`]) the error there.
+//! ([`Units::Relative`](crate::Units)), between −9 and 4. Rivals are compared by the held-out
+//! error, and by the judge's error if there is a true matrix or a test mask ([`Judge`]).
 
 mod books;
 mod built_in;
@@ -57,7 +56,7 @@ pub use task::{Judge, Task};
 /// The interval of a dial.
 pub const DIAL: (f64, f64) = (-9.0, 4.0);
 
-/// A way to choose λ. One of your own joins a [`contest`] like the [built-in ones](BuiltIn).
+/// A way to choose λ. Your own rival takes part in a [`contest`] like the [built-in ones](BuiltIn).
 ///
 /// ```
 /// use altbi::tuner::{Answer, Books, BuiltIn, DIAL, Rival, Task, contest};
@@ -100,14 +99,14 @@ pub trait Rival: Debug + Sync {
     /// Its name in standings and tables.
     fn name(&self) -> String;
 
-    /// Whether it goes on until the budget is spent.
+    /// Returns true if it uses its whole budget.
     fn searches(&self) -> bool {
         false
     }
 
-    /// Makes solves, and closes the books with an answer.
+    /// Makes solves and returns an answer.
     ///
     /// # Errors
-    /// What a solve refuses.
+    /// Those of a solve.
     fn choose(&self, books: Books<'_>) -> Result<Answer>;
 }

@@ -8,7 +8,7 @@ use super::random::generator;
 use super::{Books, DIAL};
 use crate::error::Result;
 
-/// Trials before there is anything to estimate from.
+/// Random trials before the first estimate.
 const RANDOM_TRIALS: usize = 5;
 
 pub(super) fn run(mut books: Books<'_>) -> Result<Answer> {

@@ -1,8 +1,9 @@
-//! A path: from weak to strong, each solve from where the one before ended. With several
-//! dials first all alike, then each on its own, with the others where they were best.
+//! A path of λ from weak to strong. Each solve starts from the result of the one before. With
+//! several dials, all move together first; then each moves on its own, with the others at their
+//! best values.
 //!
-//! (From strong to weak, as paths go for other solvers, it does worse than no penalty:
-//! multiplicative updates do not bring back what a strong penalty has brought to zero.)
+//! (From strong to weak, as in other solvers, it is worse than no penalty, because multiplicative
+//! updates never leave the zeros that a strong penalty has made.)
 
 use super::books::{Answer, Solved, better};
 use super::{Books, DIAL};
@@ -17,7 +18,7 @@ pub(super) fn points() -> impl Iterator<Item = f64> {
     (0..POINTS).map(move |place| DIAL.0 + step * (place as f64 + 0.5))
 }
 
-/// All solves of the path on which all dials are alike.
+/// All solves of the path on which all dials are equal.
 pub(super) fn alike(books: &mut Books<'_>) -> Result<Vec<Solved>> {
     let mut solves: Vec<Solved> = Vec::new();
     for dial in points() {
@@ -34,7 +35,7 @@ pub(super) fn run(mut books: Books<'_>) -> Result<Answer> {
     let mut best = alike(&mut books)?.into_iter().fold(None, better);
     let dials = books.dials();
     let mut turn = 0;
-    // One dial leaves nothing to refine but the step.
+    // With one dial only the step is refined.
     while let Some(so_far) = best.clone().filter(|_| !books.ledger.is_spent()) {
         let width = (DIAL.1 - DIAL.0) / POINTS as f64 * 0.5f64.powi((turn / dials) as i32);
         let mut from = so_far.factors.clone();

@@ -1,4 +1,4 @@
-//! Random search: dials drawn evenly.
+//! Random search: dials with a uniform distribution.
 
 use rand::rngs::ChaCha8Rng;
 use rand::{RngExt, SeedableRng};

@@ -1,13 +1,13 @@
 //! Automatic relevance determination (Tan and Févotte, 2013): each component has a scale, in W
 //! and H alike, and the scales follow from the factors.
 //!
-//! With f = ‖·‖₁ or ½‖·‖² of a component, n + m its entries and φ the noise, the weight of
-//! component k on both factors is `φ / s_k`,
+//! f is ‖·‖₁ or ½‖·‖² of a component, n + m is the number of its entries, and φ is the noise. The
+//! weight of component k on both factors is `φ / s_k`,
 //!
 //! $$ s_k = \frac{f(w_k) + f(h_k) + b}{c}, \qquad c = n + m + a + 1 \text{ (half of } n + m \text{ for ½‖·‖²)} $$
 //!
-//! b is set by the method of moments, so that the prior has the mean of X. Components that are
-//! not needed shrink to nothing. It looks at no held-out error: it runs until its scales rest.
+//! b is set by the method of moments, so that the prior has the mean of X. Components that are not
+//! needed shrink to zero. No held-out error is used: a run ends when its scales no longer change.
 
 use ndarray::Array2;
 
@@ -21,10 +21,10 @@ use crate::penalty::{L1, PenaltyTerm, SquaredL2};
 
 /// The shape of the prior of the scales.
 const SHAPE: f64 = 10.0;
-/// The relative change of the scales at which they rest.
+/// Relative change of the scales at which a run ends.
 const AT_REST: f64 = 1e-5;
 
-/// ½‖·‖² or ‖·‖₁.
+/// The prior: ½‖·‖² or ‖·‖₁.
 #[derive(Clone, Copy)]
 struct Prior {
     squares: bool,
@@ -71,20 +71,20 @@ impl Prior {
     }
 }
 
-/// φ: the noise of an entry is twice its divergence. Of counts under KL it is 1, of a share of
-/// them more by that share.
+/// φ, the noise: twice the divergence of an entry. For counts under KL it is 1, and for thinned
+/// counts it is divided by the share that the updates see.
 fn noise(books: &Books<'_>) -> f64 {
     let task = books.task;
     match (task.outer.unseen, task.noise()) {
         (Unseen::Counts(share), _) => 1.0 / (1.0 - share),
         (_, None) if task.full.has_counts() => 1.0,
         (_, Some(noise)) => 2.0 * noise / task.training_weight(),
-        // The held-out error of a plain solve is not much more.
+        // The held-out error of a plain solve is an estimate that is a little too large.
         (_, None) => 2.0 * books.plain_error() / task.held_out_weight(),
     }
 }
 
-/// By ½‖·‖², or by ‖·‖₁.
+/// Runs with ½‖·‖² if `squares`, otherwise with ‖·‖₁.
 pub(super) fn run(squares: bool, mut books: Books<'_>) -> Result<Answer> {
     let prior = Prior::new(&books, squares);
     let term = || {

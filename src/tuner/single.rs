@@ -8,19 +8,19 @@ use crate::lambda::Units;
 /// λ of the paper's P-MU.
 const FIXED: f64 = 0.5;
 
-/// Stopped early.
+/// No penalty, stopped early.
 pub(super) fn plain(mut books: Books<'_>) -> Result<Answer> {
     let solved = books.solve_plain()?;
     books.answer(solved)
 }
 
-/// Not stopped.
+/// No penalty, not stopped.
 pub(super) fn none(mut books: Books<'_>) -> Result<Answer> {
     let solved = books.solve_to_the_end()?;
     books.answer(solved)
 }
 
-/// With the fixed λ.
+/// A fixed λ.
 pub(super) fn fixed(mut books: Books<'_>) -> Result<Answer> {
     let solved = books.solve_absolute(FIXED)?;
     let solved = books.or_start(solved);

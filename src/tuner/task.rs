@@ -1,4 +1,4 @@
-//! The task that all rivals work on.
+//! The common task of all rivals.
 
 use std::sync::Arc;
 
@@ -13,27 +13,27 @@ use crate::numerics::{Precision, to_host};
 use crate::penalty::PenaltyTerm;
 use crate::problem::{Problem, Weights};
 
-/// Who says how good a pair of factors is, in the end.
+/// The final measure of a pair of factors.
 #[derive(Debug, Clone)]
 pub enum Judge {
-    /// Nobody: only the held-out error is known.
+    /// None: only the held-out error is known.
     Nobody,
     /// The matrix without noise.
     Truth(Array2<f64>),
-    /// Entries that nobody saw: the matrix they are in, and their weights.
+    /// Test entries that no rival sees: their matrix, and their weights.
     Test(Problem, Weights),
 }
 
-/// A matrix, what is held out of it, and what is asked of its factors.
+/// A matrix, its held-out part, and the penalties of its factors.
 #[derive(Clone)]
 pub struct Task {
-    /// Without what is held out (which it knows as such).
+    /// The problem with its held-out part.
     pub split: Problem,
-    /// With them.
+    /// The problem with nothing held out.
     pub full: Problem,
-    /// The outer error that the rivals choose by.
+    /// The outer error, by which the rivals choose.
     pub outer: OuterError,
-    /// Who judges.
+    /// The judge.
     pub judge: Judge,
     /// r.
     pub rank: usize,
@@ -41,16 +41,15 @@ pub struct Task {
     pub divergence: Arc<dyn Divergence>,
     /// The penalties, all tuned.
     pub terms: Vec<(Side, PenaltyTerm)>,
-    /// Of the start, and of rivals that draw.
+    /// The seed of the start, and of rivals with random numbers.
     pub seed: u64,
 }
 
 impl Task {
-    /// A matrix with something held out, and where `test` is not 0 such a share of its entries
-    /// kept for the judge.
+    /// A task for a matrix. If `test` is not 0, this share of its entries is kept for the judge.
     ///
     /// # Errors
-    /// As [`OuterError::split`].
+    /// Those of [`OuterError::split`].
     pub fn of_data(
         problem: Problem,
         outer: OuterError,
@@ -61,7 +60,7 @@ impl Task {
         seed: u64,
     ) -> Result<Self> {
         let (full, judge) = if test > 0.0 {
-            // Another choice than the one of the held-out entries.
+            // This seed differs from that of the held-out entries.
             let tested = problem.speckled(test, seed ^ 0x7465_7374)?;
             let unseen = tested.held_out_weights().expect("they were taken").clone();
             let seen = problem.with_weights(tested.mask().cloned(), None)?;
@@ -82,10 +81,10 @@ impl Task {
         })
     }
 
-    /// A benchmark with noise; its truth judges.
+    /// A task for a benchmark with noise. The judge is the true matrix.
     ///
     /// # Errors
-    /// As [`OuterError::split`].
+    /// Those of [`OuterError::split`].
     pub fn of_benchmark(
         clean: &Benchmark,
         noise: Noise,
@@ -103,10 +102,10 @@ impl Task {
         Ok(task)
     }
 
-    /// The judge's error of factors. Against the truth Y it is `‖Y − WH‖² / ‖Y‖²` whatever
-    /// the divergence (D(Y, WH) would be ruled by entries where WH is all but zero); on test
-    /// entries, which have their noise, it is the divergence per entry; for counts under KL that
-    /// of smoothed numbers. NaN where nobody judges.
+    /// The judge's error of factors. Against the true matrix Y it is `‖Y − WH‖² / ‖Y‖²` for every
+    /// divergence, because entries with WH near zero would dominate D(Y, WH). On test entries,
+    /// which have noise, it is the divergence per entry; for counts under KL it is smoothed KL. NaN
+    /// without a judge.
     pub fn judged(&self, factors: &Factors) -> f64 {
         match &self.judge {
             Judge::Nobody => f64::NAN,
@@ -116,7 +115,7 @@ impl Task {
                 squares(&(truth - &y)) / squares(truth)
             }
             Judge::Test(problem, weights) => {
-                // A few entries with WH near 0 would rule KL, and judge in place of the rest.
+                // A few entries with WH near 0 would dominate KL.
                 let by_data = OuterError::default().for_data(problem, self.divergence.as_ref());
                 let own = || self.divergence.clone();
                 let judge = by_data.divergence.map_or_else(own, Outer::divergence);
@@ -142,7 +141,7 @@ impl Task {
         }
     }
 
-    /// D(X, truth) over the entries that are fitted, where there is a truth.
+    /// D(X, truth) over the fitted entries, if the true matrix is known.
     pub fn noise(&self) -> Option<f64> {
         let Judge::Truth(truth) = &self.judge else {
             return None;
@@ -169,8 +168,8 @@ impl Task {
             .map_or(0.0, |weights| weights.sum())
     }
 
-    /// The training error that noise makes for each unit of held-out error. (Where counts are
-    /// split, the noise of either part goes by its share.)
+    /// The training error that noise causes, per unit of held-out error. (The noise of thinned
+    /// counts depends on their share.)
     pub fn training_per_held_out(&self) -> f64 {
         match self.outer.unseen {
             Unseen::Counts(share) => share / (1.0 - share),
@@ -178,7 +177,7 @@ impl Task {
         }
     }
 
-    /// The weight of the entries that are fitted.
+    /// The weight of the fitted entries.
     pub fn training_weight(&self) -> f64 {
         let [n, m] = self.split.shape();
         self.split

@@ -9,38 +9,36 @@ use crate::numerics::Floored;
 use crate::problem::Observed;
 use crate::split::Split;
 
-/// The cotangent of an update's result, to be carried back.
+/// The cotangent of an update's result.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Multiplier<'a> {
     /// α, n×r.
     pub alpha: &'a Tensor<2>,
-    /// Whether the other factor moves too and wants its share.
+    /// True if the other factor depends on λ too and needs its cotangent.
     pub other_moves: bool,
 }
 
-/// What an update's output cotangent becomes on its way back.
+/// The cotangents of an update's inputs.
 pub(crate) struct Cotangents {
-    /// Of the factor, n×r.
+    /// Cotangent of the factor, n×r.
     pub factor: Tensor<2>,
-    /// Of the other factor, r×m, where it was asked for.
+    /// Cotangent of the other factor, r×m, if it was requested.
     pub other: Option<Tensor<2>>,
-    /// Of each term's weight, n×r, to be summed to the weight's shape; `None` where the
+    /// Cotangent of each term's weight, n×r, to be summed to the weight's shape. `None` if the
     /// weight is fixed.
     pub weights: Vec<Option<Tensor<2>>>,
 }
 
 impl Rule {
-    /// `(A_tᵀ α, b_tᵀ α)` in the paper's letters, without forming A_t.
+    /// `(A_tᵀ α, b_tᵀ α)` in the paper's notation, without forming A_t.
     ///
-    /// The steps of the tangent in reverse order, each transposed:
-    /// `q̄ = w γ q^(γ−1) α`, `N̄ = q̄/P`, `P̄ = −q q̄/P`,
-    /// `ȳ = M (∂∇⁻ (N̄ H) + ∂∇⁺ (P̄ H))`, `w̄ = q^γ α + ȳ Hᵀ + penalties`.
-    /// If the other factor moves too, `H̄ = wᵀ ȳ + N̄ᵀ (M ∇⁻) + P̄ᵀ (M ∇⁺)`.
-    /// Cost: O(nmr).
+    /// It makes the steps of the tangent in reverse order, each transposed: `q̄ = w γ q^(γ−1) α`,
+    /// `N̄ = q̄/P`, `P̄ = −q q̄/P`, `ȳ = M (∂∇⁻ (N̄ H) + ∂∇⁺ (P̄ H))`, `w̄ = q^γ α + ȳ Hᵀ +
+    /// penalties`. If the other factor moves too, `H̄ = wᵀ ȳ + N̄ᵀ (M ∇⁻) + P̄ᵀ (M ∇⁺)`. Cost:
+    /// O(nmr).
     ///
     /// # Errors
-    /// [`Error::ModeUnsupported`] in the name of `mode` where a part has no
-    /// cotangent.
+    /// [`Error::ModeUnsupported`] with the name of `mode`, if a part has no cotangent.
     pub(crate) fn update_cotangent(
         &self,
         mode: &'static str,
@@ -70,7 +68,7 @@ impl Rule {
             (slope.positive, &denominator_bar),
         ] {
             if let Some(slope) = slope {
-                // Masked first, as in the tangent.
+                // The mask is applied first, as in the tangent.
                 let slope = observed.masked(y.silence(slope));
                 let through = slope * part_bar.clone().matmul(other.clone());
                 y_bar = Some(match y_bar {
@@ -107,11 +105,11 @@ impl Rule {
         })
     }
 
-    /// What the cotangents of N and P become on their way through the penalties: the
-    /// factor's, and those of the terms' weights, n×r each.
+    /// The cotangents of N and P, carried back through the penalties: that of the factor, and those
+    /// of the terms' weights, n×r each.
     ///
     /// # Errors
-    /// [`Error::ModeUnsupported`] in the name of `mode` where a penalty has no cotangent.
+    /// [`Error::ModeUnsupported`] with the name of `mode`, if a penalty has no cotangent.
     pub(crate) fn penalty_cotangents(
         &self,
         mode: &'static str,

@@ -1,4 +1,4 @@
-//! One multiplicative update of one factor: the rule that everything shares.
+//! One multiplicative update of one factor: the rule that all other code uses.
 //!
 //! With `y = WH`, the divergence's split `(∇⁺, ∇⁻)`, weights M and penalty terms
 //! with parts `(p⁺, p⁻)`,
@@ -7,12 +7,10 @@
 //!
 //! $$ \Phi(w, \lambda) = w \odot (N / P)^\gamma $$
 //!
-//! `γ = 1` is the paper's choice. The rule is written for "the factor" and "the
-//! other factor": H is updated by the same code on the transposed problem
-//! `Xᵀ ≈ Hᵀ Wᵀ`. Baselines, reverse mode and the finite differences call
-//! [`Rule::update`], taped or not. Its derivatives, hand-written, are in
-//! `tangent.rs` (forward) and `cotangent.rs` (transposed), and start from the same
-//! ratio N/P.
+//! `γ = 1` is the paper's choice. The rule is written for "the factor" and "the other factor": H is
+//! updated by the same code on the transposed problem `Xᵀ ≈ Hᵀ Wᵀ`. Baselines, reverse mode and the
+//! finite differences call [`Rule::update`], on or off the tape. Its hand-written derivatives are
+//! in `tangent.rs` (forward) and `cotangent.rs` (transposed). They start from the same ratio N/P.
 
 mod cotangent;
 mod tangent;
@@ -31,19 +29,19 @@ use crate::penalty::{PenaltyTerm, Weight};
 use crate::problem::{Observed, Problem, ToMatrix};
 use crate::split::Split;
 
-/// Everything about an update but its data: divergence, penalty terms, exponent.
+/// An update rule: divergence, penalty terms and exponent.
 #[derive(Debug, Clone)]
 pub struct Rule {
-    /// How far WH is from X.
+    /// The divergence of WH from X.
     pub divergence: Arc<dyn Divergence>,
-    /// What is asked of the factor that the rule updates.
+    /// The penalties of the updated factor.
     pub terms: Vec<PenaltyTerm>,
     /// γ.
     pub exponent: f64,
 }
 
 impl Rule {
-    /// A rule with exponent 1, the paper's.
+    /// A rule with exponent 1, as in the paper.
     pub fn new(divergence: Arc<dyn Divergence>, terms: Vec<PenaltyTerm>) -> Self {
         Self {
             divergence,
@@ -52,16 +50,14 @@ impl Rule {
         }
     }
 
-    /// The same rule with the exponent that provably keeps the penalised
-    /// objective from rising.
+    /// The same rule with the exponent with which the penalised objective provably never rises.
     ///
-    /// It follows from the [majorisers](crate::split::MajoriserPowers) of all
-    /// parts: `1/(2−β)` for β < 1, 1 for 1 ≤ β ≤ 2, `1/(β−1)` for β > 2, and
-    /// smaller where a penalty grows faster than the divergence (with ½‖w‖² and
-    /// β < 2 it is `1/(3−β)`: with γ = 1 the objective can rise).
+    /// It follows from the [majorisers](crate::split::MajoriserPowers) of all parts: `1/(2−β)` for
+    /// β < 1, 1 for 1 ≤ β ≤ 2, `1/(β−1)` for β > 2, and smaller if a penalty grows faster than the
+    /// divergence (with ½‖w‖² and β < 2 it is `1/(3−β)`: with γ = 1 the objective can rise).
     ///
     /// # Errors
-    /// [`Error::NoMonotoneExponent`] where a part has no known majoriser.
+    /// [`Error::NoMonotoneExponent`] if a part has no known majoriser.
     pub fn monotone(mut self) -> Result<Self> {
         let missing = |part: String| Error::NoMonotoneExponent { part };
         let mut powers = self
@@ -79,11 +75,11 @@ impl Rule {
         Ok(self)
     }
 
-    /// The same rule with the exponent that would keep the divergence from rising if there
-    /// were no penalties.
+    /// The same rule with the exponent with which the divergence without penalties provably never
+    /// rises.
     ///
     /// # Errors
-    /// [`Error::NoMonotoneExponent`] where the divergence has no known majoriser.
+    /// [`Error::NoMonotoneExponent`] if the divergence has no known majoriser.
     pub fn monotone_fit(mut self) -> Result<Self> {
         self.exponent = self.without_terms().monotone()?.exponent;
         Ok(self)
@@ -94,11 +90,11 @@ impl Rule {
         self.terms.iter().filter(|term| term.is_tuned())
     }
 
-    /// The same rule with present values for the tuned weights, one tensor for each tuned
-    /// term, broadcasting to n×r. Only a rule whose weights are bound can be applied.
+    /// The same rule with present values for the tuned weights, one tensor for each tuned term,
+    /// broadcasting to n×r. A rule can be applied only after its weights are bound.
     ///
     /// # Panics
-    /// If there are not as many weights as tuned terms.
+    /// If the number of weights differs from that of tuned terms.
     pub fn bind(&self, lambda: &[Tensor<2>]) -> Self {
         assert_eq!(
             lambda.len(),
@@ -128,7 +124,7 @@ impl Rule {
         self
     }
 
-    /// The same rule with the weights that its terms have per row put through `f`.
+    /// The same rule with `f` applied to weights of rows.
     pub(crate) fn map_weights(&self, f: impl Fn(&Tensor<2>) -> Tensor<2>) -> Self {
         Self {
             terms: self.terms.iter().map(|term| term.map_weights(&f)).collect(),
@@ -147,15 +143,14 @@ impl Rule {
         })
     }
 
-    /// Whether each row is updated on its own, so that rows may be treated
-    /// separately.
+    /// Returns true if the update of a row does not depend on other rows.
     pub fn is_separable(&self) -> bool {
         self.terms
             .iter()
             .all(|term| term.penalty.coupling().is_none())
     }
 
-    /// The floored reconstruction: what divergences are evaluated at.
+    /// The floored reconstruction, at which divergences are evaluated.
     ///
     /// # Shapes
     /// `factor` n×r, `other` r×m, result n×m.
@@ -170,7 +165,7 @@ impl Rule {
         self.divergence.floor(Precision::of(factor))
     }
 
-    /// `Φ(factor)`, with the weights that are bound.
+    /// `Φ(factor)`, with the bound weights.
     ///
     /// # Panics
     /// If a tuned weight is not [bound](Self::bind).
@@ -247,7 +242,7 @@ impl Rule {
     }
 }
 
-/// What the data contribute to an update.
+/// The parts of an update that come from the data.
 struct Fit {
     /// N and P without penalties.
     parts: Split,
@@ -255,16 +250,16 @@ struct Fit {
     y: Floored,
 }
 
-/// q and what it is divided by.
+/// q and its denominator.
 struct Ratio {
     /// q = N / P.
     value: Tensor<2>,
-    /// P; one row for all where neither mask nor penalty tells rows apart.
+    /// P. It has a single row if neither mask nor penalty depends on the row.
     denominator: Floored,
 }
 
-/// `(M ⊙ part) otherᵀ`, n×r (or 1×r: a part that is the same everywhere and
-/// without mask needs only the row sums of the other factor).
+/// `(M ⊙ part) otherᵀ`, n×r (or 1×r: a constant part without mask needs only the row sums of the
+/// other factor).
 fn contract(part: Tensor<2>, mask: Option<&Tensor<2>>, other: &Tensor<2>) -> Tensor<2> {
     match mask {
         Some(mask) => (mask.clone() * part).matmul(other.clone().transpose()),

@@ -1,5 +1,5 @@
-//! The derivative of one update in a direction, by hand: never through the tape,
-//! and never forming the r×r matrices A_t of the paper.
+//! The hand-written derivative of one update in a direction. It does not use the tape, and never
+//! forms the r×r matrices A_t of the paper.
 
 use burn::tensor::Tensor;
 
@@ -9,18 +9,18 @@ use crate::numerics::{Floored, Precision, power, power_of_ratio};
 use crate::problem::Observed;
 use crate::split::Split;
 
-/// A direction in which factors and weights move together. What is `None` stays.
+/// A direction in which factors and weights move together. `None` means fixed.
 #[derive(Debug, Clone)]
 pub(crate) struct Direction {
     /// ẇ, n×r.
     pub factor: Tensor<2>,
-    /// Of the other factor, m×r.
+    /// Direction of the other factor, m×r.
     pub other: Option<Tensor<2>>,
-    /// Of the weight of each term, broadcasting to n×r.
+    /// Direction of the weight of each term, broadcasting to n×r.
     pub weights: Vec<Option<Tensor<2>>>,
 }
 
-/// What the update computes from its ratio, kept for its derivatives.
+/// Values of the update that its derivatives need.
 pub(super) struct Linearised {
     /// P and q.
     pub ratio: Ratio,
@@ -47,15 +47,14 @@ impl Rule {
         }
     }
 
-    /// The update and its derivative in a direction,
-    /// `A_t ẇ + b_t λ̇` in the paper's letters. Cost: O(nmr), as the update itself.
+    /// The update and its derivative in a direction, `A_t ẇ + b_t λ̇` in the paper's notation.
+    /// Cost: O(nmr), like the update itself.
     ///
     /// # Errors
-    /// [`Error::ModeUnsupported`] in the name of `mode` where a part has no
-    /// tangent.
+    /// [`Error::ModeUnsupported`] with the name of `mode`, if a part has no tangent.
     ///
     /// # Shapes
-    /// As [`update`](Rule::update); the direction's factor is n×r.
+    /// Those of [`update`](Rule::update). The direction's factor is n×r.
     pub(crate) fn update_with_tangent(
         &self,
         mode: &'static str,
@@ -69,7 +68,7 @@ impl Rule {
         self.tangent_of_parts(mode, factor, fit.parts, dot, direction)
     }
 
-    /// With `ẏ = ẇ H + w Ḣ`: `Ṅ = (M ∂∇⁻ ẏ) Hᵀ + (M ∇⁻) Ḣᵀ`, and `Ṗ` alike.
+    /// With `ẏ = ẇ H + w Ḣ`: `Ṅ = (M ∂∇⁻ ẏ) Hᵀ + (M ∇⁻) Ḣᵀ`, and `Ṗ` likewise.
     fn fit_tangent(
         &self,
         mode: &'static str,
@@ -89,8 +88,8 @@ impl Rule {
             .divergence
             .slope(&observed.x, &y.value)
             .ok_or_else(|| self.no_slope(mode))?;
-        // The mask goes first: where an entry is not fitted y may be so small that slope
-        // times anything is infinite, and zero times infinity is not a number.
+        // The mask is applied first. If an entry is not fitted, y may be so small that its slope is
+        // infinite, and zero times infinity is NaN.
         let through_y = |slope: Option<Tensor<2>>| match slope {
             Some(slope) => contract(
                 observed.masked(y.silence(slope)) * y_dot.clone(),
@@ -116,11 +115,11 @@ impl Rule {
         })
     }
 
-    /// The update and its derivative, given the parts of the fit and how they move:
-    /// `q̇ = (Ṅ − q Ṗ)/P` and `Φ̇ = ẇ q^γ + w γ q^(γ−1) q̇`.
+    /// The update and its derivative, given the parts of the fit and their tangents: `q̇ = (Ṅ − q
+    /// Ṗ)/P` and `Φ̇ = ẇ q^γ + w γ q^(γ−1) q̇`.
     ///
     /// # Errors
-    /// [`Error::ModeUnsupported`] in the name of `mode` where a penalty has no tangent.
+    /// [`Error::ModeUnsupported`] with the name of `mode`, if a penalty has no tangent.
     ///
     /// # Shapes
     /// Parts broadcast to n×r.

@@ -30,14 +30,14 @@ use super::search::SearchArguments;
                                       noisy benchmark B, all rivals, ten runs
   altbi compare --benchmark d --divergence frobenius --penalty smooth --runs 3
   altbi compare x.npy --rank 6 --penalty smooth --out compare
-                                      your data; a tenth of it judges, unseen by all
+                                      your data; the error is on a tenth that no rival sees
   altbi compare x.npy --rank 6 --rivals plain,path,tpe
 
-An interrupted comparison with --out goes on when the same command is given again.")]
+With --out the same command goes on after an interruption.")]
 pub struct CompareArguments {
-    /// The matrix X, as for fit; without it, a benchmark with noise
+    /// The matrix X, as for fit [default: a benchmark with noise]
     data: Option<String>,
-    /// The benchmark, with the noise that the divergence is made for
+    /// Benchmark without DATA, with the noise that the divergence is made for
     #[arg(long, default_value = "b", conflicts_with = "data")]
     benchmark: CleanBenchmark,
     /// Size of the benchmark; small: 120×24, and 48×144 for d; medium: 400×40, 100×400;
@@ -47,12 +47,12 @@ pub struct CompareArguments {
     /// Number of components r (scikit-learn: n_components) [default: the benchmark's own]
     #[arg(long)]
     rank: Option<usize>,
-    /// What the rivals choose: one number for each penalty (shared) or for each of its
-    /// components
+    /// Scope of the numbers that rivals choose; shared: one number per penalty; component: one per
+    /// penalty and component
     #[arg(long, value_name = "SCOPE", default_value = "shared")]
     rival_scope: Scope,
-    /// Share of the entries of DATA that nobody sees, for judging; 0: nobody judges
-    /// [default: 0.1]
+    /// Share of the entries of DATA that no rival sees, to measure the error on; 0: none [default:
+    /// 0.1]
     #[arg(
         long,
         value_name = "FRACTION",
@@ -61,25 +61,25 @@ pub struct CompareArguments {
         requires = "data"
     )]
     test: Option<f64>,
-    /// The matrix without noise, a file like DATA, for judging
+    /// The matrix without noise, a file like DATA, to measure the error against
     #[arg(long, value_name = "FILE", requires = "data")]
     truth: Option<String>,
     /// Rivals, separated by commas [default: all]
     #[arg(long, value_delimiter = ',', value_parser = words::<BuiltIn>())]
     rivals: Vec<BuiltIn>,
-    /// Updates that each rival may make [default: as many as practical makes]
+    /// Number of updates of each rival [default: that of practical]
     #[arg(long, value_name = "N")]
     budget: Option<usize>,
-    /// Runs, each with a seed of its own for noise, start and held-out entries
+    /// Number of runs, each with its own seed for noise, start and held-out entries
     #[arg(long, value_name = "N", default_value_t = 10)]
     runs: usize,
     #[command(flatten)]
     search: SearchArguments,
 }
 
-/// Updates that a rival may have.
+/// Largest number of updates of a rival.
 const MOST_UPDATES: f64 = 1e7;
-/// Runs that a comparison may have.
+/// Largest number of runs of a comparison.
 const MOST_RUNS: usize = 1000;
 
 /// `--benchmark`.
@@ -104,7 +104,7 @@ impl CompareArguments {
         if self.rivals.is_empty() {
             return RIVALS.to_vec();
         }
-        // Errors are told relative to plain.
+        // Errors are reported relative to plain updates.
         let mut rivals = vec![BuiltIn::Practical, BuiltIn::Plain];
         for rival in &self.rivals {
             if !rivals.contains(rival) {
@@ -114,7 +114,7 @@ impl CompareArguments {
         rivals
     }
 
-    /// In a sentence.
+    /// Description of the comparison in a sentence.
     fn about(&self, tasks: &[Task]) -> String {
         let data = match &self.data {
             Some(data) => data.clone(),
@@ -144,7 +144,7 @@ impl CompareArguments {
             return Err(Error::Conflict {
                 first: "--criterion train",
                 second: "a comparison",
-                reason: "the rivals choose by what the updates do not see",
+                reason: "the rivals choose by data that the updates do not see",
             });
         }
         let range = |ok: bool, setting, value, range| {
@@ -231,7 +231,7 @@ pub fn compare(arguments: &CompareArguments) -> Result<Ending> {
 }
 
 impl CompareArguments {
-    /// A text that no other comparison has: settings and data.
+    /// A fingerprint of the settings and data.
     fn fingerprint(&self, tasks: &[Task], about: &str) -> String {
         let mut text = format!(
             "{about} {:?} {:?} {:?}",

@@ -1,4 +1,4 @@
-//! Runs that are finished, so that a comparison can go on.
+//! Finished runs, so that a comparison can go on.
 
 use std::path::{Path, PathBuf};
 
@@ -12,7 +12,7 @@ use crate::cli::search::claim;
 
 /// Standings of finished runs, in memory and in the folder.
 pub(super) struct Store {
-    /// Held while runs are written; without any, the folder goes again.
+    /// Held while runs are written. If none is written, the folder is removed.
     reservation: Mutex<Option<Reservation>>,
     folder: Option<PathBuf>,
     fingerprint: String,
@@ -20,7 +20,7 @@ pub(super) struct Store {
     rivals: usize,
     standings: Mutex<Vec<Standing>>,
     failed: Mutex<Option<Error>>,
-    /// One writer at a time, or an older state could come last.
+    /// One writer at a time, so that an older state never overwrites a newer one.
     writing: Mutex<()>,
 }
 
@@ -50,7 +50,7 @@ impl Store {
             failed: Mutex::new(None),
             writing: Mutex::new(()),
         };
-        // From now on the folder is a comparison's, whatever happens next.
+        // From now on the folder belongs to this comparison, even if it fails.
         store.write()?;
         Ok(store)
     }
@@ -60,7 +60,7 @@ impl Store {
         standings.iter().filter(|of| of.seed == seed).count() == self.rivals
     }
 
-    /// Takes a standing; with the last one of a run, writes.
+    /// Adds a standing. Writes after the last standing of a run.
     pub(super) fn keep(&self, standing: &Standing) {
         self.standings.lock().push(standing.clone());
         if !self.has(standing.seed) {

@@ -5,7 +5,7 @@ use altbi::tuner::{Contest, Standing};
 
 use crate::cli::output::say;
 
-/// Errors relative to plain, rival by rival.
+/// Prints errors relative to plain updates, rival by rival.
 pub(super) fn print(contest: &Contest) {
     let deciding = contest.deciding();
     say("\nErrors relative to plain updates stopped early (geometric mean ± standard error):");

@@ -29,7 +29,7 @@ impl CompareArguments {
 
     pub(super) fn tasks(&self) -> Result<Vec<Task>> {
         let divergence: Arc<dyn Divergence> = Arc::new(self.search.divergence);
-        // (Neighbours are found by what is not held out.)
+        // (Neighbours are computed from the data that are not held out.)
         let with_graphs = |mut task: Task, labels: Option<&Labels>| {
             task.terms = self.search.penalties.terms_for(&task.split, labels)?;
             Ok(task)

@@ -1,4 +1,4 @@
-//! The flags of `fit`, and the settings they stand for.
+//! The flags of `fit`, and their settings.
 
 use std::path::{Path, PathBuf};
 
@@ -29,17 +29,17 @@ use crate::cli::preset::Preset;
   altbi fit x.npy --rank 5 --criterion held-out:0.1   tuned on entries that are held out
   altbi fit counts.csv --rank 5 --criterion thinned:0.1   tuned on a tenth of all counts
   altbi fit x.npy --rank 5 --preset practical --penalize both --penalty smooth --penalty-h l1
-                                                smooth W, sparse H, weights that hold
+                                                smooth W, sparse H, tuned λ
   altbi fit data.mat:X --rank 4                 a matrix of a MATLAB file
-  altbi fit x.npy --rank 5 --restarts 10        the best of ten starts, and how they differ
+  altbi fit x.npy --rank 5 --restarts 10        the best of ten starts
   altbi fit --config run/config.toml            the same run again
-  altbi fit --continue run --max-iter 5000 --out longer    a finished run goes on
+  altbi fit --continue run --max-iter 5000 --out longer    go on with a finished run
 
-Baselines pass over the flags that they have no use for.")]
+Baselines ignore flags that do not apply to them.")]
 pub(in crate::cli) struct FitArguments {
-    /// The matrix X: .npy, .npz, .csv, .tsv, .txt, .mtx, .mat (file.mat:NAME), text also
-    /// packed (.csv.gz, .mtx.gz), or - for .csv on
-    /// standard input; without it, the embedded demo (benchmark A, 1000×50)
+    /// The matrix X: .npy, .npz, .csv, .tsv, .txt, .mtx, .mat (file.mat:NAME), text also compressed
+    /// (.csv.gz, .mtx.gz), or - for .csv on standard input [default: an embedded demo, benchmark A,
+    /// 1000×50]
     pub(in crate::cli) data: Option<String>,
     /// Number of components r (scikit-learn: n_components)
     #[arg(long, help_heading = MODEL)]
@@ -52,111 +52,109 @@ pub(in crate::cli) struct FitArguments {
     pub(in crate::cli) divergence: Beta,
     #[command(flatten)]
     pub(in crate::cli) tuning: TuningArguments,
-    /// Updates of W per update of H, T; of both, with --bunch-over both
+    /// T, the number of updates of W per update of H; of both factors with --bunch-over both
     #[arg(long, value_name = "T", default_value_t = 4, help_heading = PENALTIES)]
     pub(super) bunch: usize,
-    /// Exponent of the updates: 1; monotone: the one that keeps the objective from rising; fit:
-    /// the one that would do so without penalties
+    /// Exponent of the updates; one: 1; monotone: the objective never rises; fit: the same, but
+    /// computed without the penalties
     #[arg(long, default_value = "one", value_parser = words::<Exponent>(), help_heading = MODEL, hide_short_help = true)]
     pub(super) exponent: Exponent,
     /// Plain updates of both factors before the first iteration
     #[arg(long, value_name = "N", default_value_t = 0, help_heading = PENALTIES, hide_short_help = true)]
     pub(super) warm_up: usize,
-    /// First λ: auto, a number for all, or a file with one for each weight (scikit-learn:
-    /// alpha_W and alpha_H, which stay as they are)
+    /// First λ: auto, one number for all weights, or a file with a number for each (scikit-learn:
+    /// alpha_W and alpha_H, which are fixed)
     #[arg(long, default_value = "auto", allow_negative_numbers = true, help_heading = PENALTIES)]
     pub(super) lambda: LambdaArgument,
-    /// How λ moves: inv-iter (by dE/dλ / iteration, the paper), constant:<number>, or along
-    /// log λ, without units: normalized:<rate>, adam:<rate>
+    /// Steps of λ; inv-iter: dE/dλ / iteration (the paper); constant:<number>: number × dE/dλ;
+    /// normalized:<rate> and adam:<rate>: steps in log λ, which do not depend on the units of X
     #[arg(long, default_value = "inv-iter", help_heading = PENALTIES, hide_short_help = true)]
     pub(super) lambda_step: LambdaStep,
-    /// Units of λ; relative: in multiples of the weight at which the penalty
-    /// pulls as hard as the fit
+    /// Units of λ; relative: multiples of the weight at which penalty and fit pull equally hard
     #[arg(long, value_name = "UNITS", default_value = "absolute", value_parser = words::<Units>(), help_heading = PENALTIES, hide_short_help = true)]
     pub(super) lambda_units: Units,
-    /// Lower end of the interval that λ > 0 is kept in
+    /// Smallest λ, except for λ = 0
     #[arg(
         long,
         value_name = "X",
         default_value_t = 0.0,
         allow_negative_numbers = true, help_heading = PENALTIES, hide_short_help = true)]
     pub(super) lambda_min: f64,
-    /// Upper end of the interval that λ is kept in
+    /// Largest λ
     #[arg(long, value_name = "X", default_value_t = f64::INFINITY, allow_negative_numbers = true, help_heading = PENALTIES, hide_short_help = true)]
     pub(super) lambda_max: f64,
-    /// How the hypergradient is computed
+    /// Method to compute the hypergradient
     #[arg(long, default_value = "reverse", value_parser = words::<Mode>(), help_heading = ENGINE, hide_short_help = true)]
     pub(super) hypergradient: Mode,
-    /// How iterations are computed: fused loops or tensors; auto is fused where it
-    /// can be, checked against autodiff in the first iteration
+    /// Engine of the iterations; fused: fused loops; autodiff: tensors; auto: fused if possible,
+    /// checked against autodiff in the first iteration
     #[arg(long, default_value = "auto", value_parser = words::<EngineChoice>(), help_heading = ENGINE, hide_short_help = true)]
     pub(super) engine: EngineChoice,
-    /// Threads that share the work; 0 is one for each core
+    /// Number of threads; 0: one per core
     #[arg(long, value_name = "N", default_value_t = 0, help_heading = ENGINE, hide_short_help = true)]
     pub(super) threads: usize,
     #[command(flatten)]
     pub(in crate::cli) criterion: CriterionArguments,
-    /// Which iterate is kept: best is the one with the lowest outer error, which on
-    /// held-out entries is early stopping [default: last with train, best otherwise]
+    /// The iterate to keep; best: the one with the lowest outer error (early stopping, if data are
+    /// held out) [default: last with --criterion train, best otherwise]
     #[arg(long, value_parser = words::<Selection>(), help_heading = STOPPING, hide_short_help = true)]
     pub(super) select: Option<Selection>,
-    /// Rescale inside the loop, so that W's penalty cannot be evaded by scale
+    /// Rescale W and H before each bunch, so that W cannot evade its penalty by shrinking; h-rows:
+    /// rows of H sum to 1; h-rms: their root mean square is 1
     #[arg(long, default_value = "none", value_parser = words::<Normalization>(), help_heading = MODEL, hide_short_help = true)]
     pub(super) normalize: Normalization,
-    /// Bring columns or rows of X to one scale for the fit: each is divided by its root mean
-    /// square; W and H get the units of X back, λ and errors are those of the scaled X
+    /// Divide each column or row of X by its root mean square for the fit; W and H are scaled back
+    /// to the units of X, λ and errors refer to the scaled X
     #[arg(long, default_value = "none", value_parser = words::<Scale>(), help_heading = DATA, hide_short_help = true)]
     pub(super) scale: Scale,
-    /// Outer iterations at most (scikit-learn: max_iter)
+    /// Largest number of iterations (scikit-learn: max_iter)
     #[arg(long, value_name = "N", default_value_t = 1000, help_heading = STOPPING)]
     pub(super) max_iter: usize,
     /// Stop when the divergence changes by less than this, relative to the start (scikit-learn:
     /// tol)
     #[arg(long, default_value_t = 1e-6, allow_negative_numbers = true, help_heading = STOPPING)]
     pub(super) tol: f64,
-    /// A named set of settings, under the flags that are typed; paper: the defaults;
-    /// practical: λ that holds on held-out entries, against plain updates stopped early;
-    /// shinbo: Itakura-Saito, one λ per row of H
+    /// A named set of settings; flags that you type take precedence
     #[arg(long, default_value = "paper", help_heading = MODEL)]
     pub(in crate::cli) preset: Preset,
     /// Updates on all entries at the end of the preset practical; 0: none [default: 10]
     #[arg(long, value_name = "N", help_heading = PENALTIES, hide_short_help = true)]
     pub(in crate::cli) refit: Option<usize>,
-    /// How W and H are found at the start; random: uniform, W scaled to the mean of X;
-    /// uniform: the paper's, not scaled; nndsvd, nndsvda: from singular vectors (scikit-learn: init)
+    /// W and H at the start; random: uniform, W scaled so that WH has the mean of X; uniform: the
+    /// paper's start, not scaled; nndsvd, nndsvda: from singular vectors (scikit-learn: init)
     #[arg(long, default_value = "random", value_parser = words::<Initial>(), help_heading = MODEL)]
     pub(super) init: Initial,
     /// Seed of the random start (scikit-learn: random_state)
     #[arg(long, default_value_t = 0, help_heading = MODEL)]
     pub(super) seed: u64,
-    /// Make so many starts, with the seeds SEED, SEED + 1, …, on all cores, and keep the best: by
-    /// the outer error where something is held out, otherwise by the divergence
+    /// Number of starts, with the seeds SEED, SEED + 1, …; the best one is kept: by the outer error
+    /// if data are held out, otherwise by the divergence
     #[arg(long, value_name = "N", default_value_t = 1, help_heading = MODEL, hide_short_help = true)]
     pub(super) restarts: usize,
-    /// W at the start, n×r, a file like DATA; random without it (scikit-learn: W, with
+    /// W at the start, n×r, a file like DATA [default: as --init] (scikit-learn: W, with
     /// init='custom')
     #[arg(long, value_name = "FILE", help_heading = MODEL, hide_short_help = true)]
     pub(super) init_w: Option<String>,
-    /// H at the start, r×m, a file like DATA; random without it (scikit-learn: H, with
+    /// H at the start, r×m, a file like DATA [default: as --init] (scikit-learn: H, with
     /// init='custom')
     #[arg(long, value_name = "FILE", help_heading = MODEL, hide_short_help = true)]
     pub(super) init_h: Option<String>,
-    /// Go on with a finished run: its factors and λ are the start, its settings those of its
-    /// config.toml under the flags that are typed; iterations are counted from its start
+    /// Go on with a finished run, from its factors and λ and with its settings; flags that you type
+    /// take precedence; iterations are counted from the start of that run
     #[arg(long = "continue", value_name = "RUN", help_heading = OUTPUT)]
     pub(super) continue_: Option<PathBuf>,
     #[command(flatten)]
     pub(in crate::cli) table: DataArguments,
-    /// Settings from a file, under the flags that are typed
+    /// Settings from a file; flags that you type take precedence
     #[arg(long, value_name = "FILE.toml", help_heading = OUTPUT)]
     pub(super) config: Option<PathBuf>,
-    /// Keep results, report and checkpoints in this new folder
+    /// Write results, report and checkpoints into this new folder
     #[arg(long, value_name = "DIR", value_parser = output_path, help_heading = OUTPUT)]
     pub(super) out: Option<PathBuf>,
-    /// csv: W and H also as tables with the data's labels
+    /// Format of W and H; csv: also write them as tables with the labels of the data
     #[arg(long, default_value = "npy", help_heading = OUTPUT)]
     pub(super) format: Format,
-    /// Iterations between two checkpoints; without it, about every 10 seconds
+    /// Iterations between two checkpoints [default: about every 10 seconds]
     #[arg(long, value_name = "N", help_heading = OUTPUT, hide_short_help = true)]
     pub(super) checkpoint_every: Option<usize>,
     /// Replace an existing run folder
@@ -165,10 +163,10 @@ pub(in crate::cli) struct FitArguments {
     /// Print nothing but errors
     #[arg(long, help_heading = OUTPUT)]
     pub(super) quiet: bool,
-    /// Print the summary as JSON, and nothing else
+    /// Print only the summary, as JSON
     #[arg(long, help_heading = OUTPUT)]
     pub(super) json: bool,
-    /// Every setting under the name of its flag, as it was parsed.
+    /// Every parsed setting under the name of its flag.
     #[arg(skip)]
     pub(in crate::cli) settings: toml::Table,
 }
@@ -195,7 +193,7 @@ impl FitArguments {
         starts.chain(self.config.clone()).chain(table)
     }
 
-    /// The factors that were given for the start, as the scaled problem has them.
+    /// The given factors of the start, in the units of the scaled problem.
     pub(super) fn given_factors(&self, scaling: Option<&Scaling>) -> Result<GivenFactors> {
         let w = read_optional(self.init_w.as_ref())?;
         let h = read_optional(self.init_h.as_ref())?;
@@ -263,8 +261,8 @@ impl FitArguments {
         self.select.unwrap_or(of_criterion)
     }
 
-    /// Every setting, under the name of its flag, with what was found out in place of what
-    /// was left open; files by absolute paths.
+    /// Every setting under the name of its flag. Automatic choices are replaced by their results,
+    /// and files have absolute paths.
     pub(super) fn config_text(
         &self,
         source: Option<&Source>,
@@ -302,7 +300,7 @@ impl FitArguments {
             ("select", self.selection().to_string()),
         ];
         let data = source.map(|source| ("data", source.to_string()));
-        // Data from a pipe lies beside the configuration.
+        // Data from standard input are stored beside the configuration.
         let piped = self.table.mask.as_deref() == Some("-");
         let mask = piped.then(|| ("mask", "mask.csv".to_owned()));
         let all = files.chain(mask).chain(found).chain(data);

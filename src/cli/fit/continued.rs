@@ -14,7 +14,7 @@ use super::FitArguments;
 use crate::cli::config_file;
 use crate::cli::preset::Preset;
 
-/// The run that was typed behind `--continue`, whatever else is typed.
+/// The run that was typed after `--continue`.
 fn typed_run(typed: &[OsString]) -> Option<PathBuf> {
     let command = FitArguments::augment_args(Command::new("fit"));
     let matches: ArgMatches = command
@@ -25,21 +25,20 @@ fn typed_run(typed: &[OsString]) -> Option<PathBuf> {
     matches.get_one::<PathBuf>("continue_").cloned()
 }
 
-/// The settings of a run that goes on: those of its `config.toml`, under the flags that are
-/// typed.
+/// The settings of a run that goes on: those of its `config.toml`. Typed flags take precedence.
 pub(super) fn settings_of(typed: &[OsString]) -> Result<Option<FitArguments>> {
     let Some(run) = typed_run(typed) else {
         return Ok(None);
     };
     let path = run.join("config.toml");
     let text = RunFolder::open(&run)?.read_config()?;
-    // It has one start, however many the old run had.
+    // The new run has one start, even if the old run had several.
     let lines = text.lines().filter(|line| !line.starts_with("restarts ="));
     let text: String = lines.map(|line| format!("{line}\n")).collect();
     config_file::parse(&text, &path, typed).map(Some)
 }
 
-/// Refuses what contradicts `--continue`.
+/// Refuses flags that contradict `--continue`.
 pub(super) fn check(arguments: &FitArguments) -> Result<()> {
     let refuse = |second, reason| {
         Err(Error::Conflict {
@@ -53,7 +52,7 @@ pub(super) fn check(arguments: &FitArguments) -> Result<()> {
     } else if arguments.out.is_none() {
         refuse(
             "a run without --out",
-            "nothing is written over the old run: say --out DIR for the new one",
+            "the old run is not overwritten; use --out DIR for the new one",
         )
     } else if arguments.preset == Preset::Practical {
         refuse(
@@ -66,7 +65,7 @@ pub(super) fn check(arguments: &FitArguments) -> Result<()> {
     }
 }
 
-/// The state that the old run left, and a line about it.
+/// The final state of the old run, and a line about it.
 pub(super) struct Before {
     pub ended: Ended,
     pub told: Continued,
@@ -103,7 +102,7 @@ impl Before {
         })
     }
 
-    /// The same with its factors as a scaled problem has them.
+    /// The same with its factors in the units of the scaled problem.
     pub fn scaled(mut self, scaling: Option<&Scaling>) -> Self {
         if let Some(scaling) = scaling {
             let Factors { w, h } = &self.ended.factors;
@@ -113,7 +112,7 @@ impl Before {
         self
     }
 
-    /// Refuses data that the run did not see.
+    /// Refuses data other than those of the run.
     pub fn check_data(&self, data: &str, hash: &str) -> Result<()> {
         if self.data_hash == hash {
             return Ok(());
@@ -125,7 +124,7 @@ impl Before {
     }
 }
 
-/// All weights in the order of the solver: of H's weights the files have the transpose.
+/// All weights in the order of the solver. (The files have the transpose of H's weights.)
 fn in_order(records: &RunRecords, column: &Array2<f64>) -> Array2<f64> {
     let mut rest = column.iter().copied();
     let mut ordered = Vec::with_capacity(column.len());

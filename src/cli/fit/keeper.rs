@@ -1,4 +1,4 @@
-//! The starts of `--restarts` that are kept, so that none is done twice.
+//! The saved starts of `--restarts`, so that none is done twice.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,7 +13,7 @@ use parking_lot::Mutex;
 /// Work of a start between two checkpoints.
 const INTERVAL: Duration = Duration::from_secs(10);
 
-/// The folder of all starts, which is made with the first checkpoint.
+/// The folder of all starts. It is created with the first checkpoint.
 pub(super) struct Starts {
     folder: Option<RunFolder>,
     config: String,
@@ -43,12 +43,12 @@ impl Starts {
         }
     }
 
-    /// Whether the folder was made.
+    /// Returns true if the folder was created.
     pub fn folder_made(&self) -> bool {
         *self.made.lock()
     }
 
-    /// The checkpoint that an earlier call left of a start.
+    /// The checkpoint of a start from an earlier call.
     pub fn earlier(&self, seed: u64) -> Result<Option<Checkpoint>> {
         let folder = self.folder.as_ref().filter(|_| self.folder_made());
         let bytes = match folder {
@@ -85,7 +85,7 @@ impl Starts {
     }
 }
 
-/// The last state that was seen of a start.
+/// The last observed state of a start.
 #[derive(Default)]
 struct Story {
     state: Option<State>,
@@ -103,7 +103,7 @@ pub(super) struct Keeper {
 }
 
 impl Keeper {
-    /// Of a start that begins, or goes on from a checkpoint.
+    /// A keeper of a start that begins, or that goes on from a checkpoint.
     pub fn new(
         seed: u64,
         starts: &Arc<Starts>,
@@ -143,7 +143,7 @@ impl Observer for Keeper {
                 last => *last = Some(state.clone()),
             }
             if self.written.elapsed() >= INTERVAL {
-                // (A disk that is full is told at the end.)
+                // (A full disk is reported at the end.)
                 let _ = self.starts.write(self.seed, &story);
                 self.written = Instant::now();
             }

@@ -40,21 +40,21 @@ use super::{Ending, config_file, job};
 #[command(after_help = "Example:
   altbi resume run
 
-The result is the one the unbroken run would have given, to the bit.")]
+The result has the same bits as that of an uninterrupted run.")]
 pub struct ResumeArguments {
     /// The folder of an interrupted run
     folder: PathBuf,
     /// Print nothing but errors
     #[arg(long)]
     quiet: bool,
-    /// Print the summary as JSON, and nothing else
+    /// Print only the summary, as JSON
     #[arg(long)]
     json: bool,
 }
 
 /// Runs `fit`.
 pub fn fit(arguments: FitArguments) -> Result<Ending> {
-    // Everything behind `altbi fit`, as it was typed.
+    // The arguments after `altbi fit`, as typed.
     let typed = || std::env::args_os().skip(2).collect::<Vec<OsString>>();
     let arguments = match (&arguments.config, continued::settings_of(&typed())?) {
         (Some(_), Some(_)) => {
@@ -84,7 +84,7 @@ pub fn fit(arguments: FitArguments) -> Result<Ending> {
     run.execute(None)
 }
 
-/// Refuses what several processes cannot share.
+/// Refuses flags that several processes do not support.
 fn check_split(arguments: &FitArguments) -> Result<()> {
     let processes = job::processes().size();
     let refused = [
@@ -101,7 +101,7 @@ fn check_split(arguments: &FitArguments) -> Result<()> {
         (
             arguments.scale == Scale::Rows,
             "--scale rows",
-            "its sizes belong to all rows; scale the columns, or the data before",
+            "the divisors belong to all rows; use --scale columns, or scale the data beforehand",
         ),
     ];
     let refused = refused
@@ -116,7 +116,7 @@ fn check_split(arguments: &FitArguments) -> Result<()> {
     })
 }
 
-/// The same arguments; only process 0 says something.
+/// The same arguments with output only from process 0.
 fn silent(mut arguments: FitArguments) -> FitArguments {
     if !job::processes().is_first() {
         (arguments.quiet, arguments.json) = (true, false);
@@ -172,36 +172,36 @@ pub fn resume(arguments: &ResumeArguments) -> Result<Ending> {
     run.execute(Some(checkpoint))
 }
 
-/// What is told about a run beside its outcome.
+/// Facts about a run that are reported beside its outcome.
 struct Facts {
     choice: Option<Choice>,
     starts: Vec<StartRecord>,
     held_out: Option<HeldOutShare>,
-    /// The weight of all entries that are fitted in the end.
+    /// Total weight of the entries that are fitted in the end.
     entries: f64,
     sparse: Option<SparseRecord>,
 }
 
-/// A run about to begin: its data read, its settings fixed.
+/// A run that is ready to begin: its data are read, its settings fixed.
 struct Run<'a> {
     arguments: &'a FitArguments,
     folder: Option<RunFolder>,
     problem: Problem,
-    /// The problem before anything was held out, for those who come back to it.
+    /// The problem with nothing held out, for the refit and the final numbers.
     full: Option<Problem>,
     /// E, for these data.
     outer: OuterError,
     /// The penalties, for these data.
     terms: Vec<(Side, PenaltyTerm)>,
-    /// Copies of what came through standard input, by the names of their files.
+    /// Copies of data from standard input, by the names of their files.
     inputs_to_keep: Vec<(&'static str, String)>,
     labels: Labels,
-    /// How the table was read, if the data is one.
+    /// Reading of the table, if the data are one.
     reading: Option<Reading>,
     truth: Option<Benchmark>,
     /// The run that this one goes on from.
     before: Option<Before>,
-    /// What the rows or columns of the data were divided by.
+    /// The divisors of the rows or columns of the data.
     scaling: Option<Scaling>,
     /// The row and the column that carry most of X, and their shares.
     largest: [(usize, f64); 2],
@@ -231,9 +231,9 @@ impl<'a> Run<'a> {
         if solver.threads == 0 {
             solver.threads = job::threads();
         }
-        // What came through a pipe is kept with the run, so that it can go on.
+        // Data from standard input are stored with the run, so that it can be resumed.
         let source = match (source, &folder) {
-            // Relative to config.toml, beside which it lies.
+            // The path is relative to config.toml.
             (Some(Source::StandardInput), Some(_)) => Some(Source::from("data.csv")),
             (source, _) => source.map(|source| source.absolute()),
         };
@@ -248,10 +248,10 @@ impl<'a> Run<'a> {
             return Err(Error::Conflict {
                 first: "--refit",
                 second: "another preset than practical",
-                reason: "only practical holds entries out and brings them back",
+                reason: "only practical has a refit",
             });
         }
-        // Penalties that contradict each other, before anything else is done.
+        // Contradicting penalties are refused before anything else is done.
         arguments.tuning.penalties.terms()?;
         let data_hash = data.fingerprint();
         let before = arguments.continue_.as_deref();
@@ -334,7 +334,7 @@ impl<'a> Run<'a> {
         self.conclude(outcome, choice, Vec::new(), aftermath.folder_made)
     }
 
-    /// Writes and prints what came of it, and says how it ended.
+    /// Writes and prints the results, and returns how the run ended.
     fn conclude(
         &self,
         outcome: Outcome,
@@ -342,7 +342,7 @@ impl<'a> Run<'a> {
         starts: Vec<StartRecord>,
         folder_made: bool,
     ) -> Result<Ending> {
-        // Of all rows, while all processes are here.
+        // This needs all processes, because it is over all rows.
         let full = self.full.as_ref().unwrap_or(&self.problem);
         let facts = Facts {
             choice,
@@ -360,14 +360,14 @@ impl<'a> Run<'a> {
         job::processes().agree(result)
     }
 
-    /// The same on process 0.
+    /// The same, on process 0 only.
     fn told(&self, outcome: Outcome, facts: Facts, folder_made: bool) -> Result<Ending> {
         let outcome = match &self.scaling {
             Some(scaling) => outcome.in_units_of_data(scaling),
             None => outcome,
         };
         let complete = self.finish(&outcome, facts, folder_made)?;
-        // A run that broke down still has the state before it did.
+        // After a breakdown the state before it is kept.
         match &outcome.breakdown {
             Some(breakdown) => {
                 complain(format!("error: {breakdown}"));
@@ -395,7 +395,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// The solver; only a fresh run looks at the files it starts from.
+    /// The solver. Only a fresh run reads the files of the start.
     fn solver(&self, fresh: bool) -> Result<Solver> {
         self.solver_with(&self.solver, fresh)
     }
@@ -432,7 +432,7 @@ impl<'a> Run<'a> {
         Ending::Interrupted
     }
 
-    /// Writes and prints what came of it; false if the report could not be made.
+    /// Writes and prints the results. Returns false if the report could not be written.
     fn finish(&self, outcome: &Outcome, facts: Facts, folder_made: bool) -> Result<bool> {
         let mut complete = true;
         self.progress.begin("writing the results");
@@ -464,7 +464,7 @@ impl<'a> Run<'a> {
             if !folder_made {
                 folder.create(&self.config, &self.inputs_to_keep)?;
             }
-            // Without a checkpoint in it, half a folder would be worth nothing.
+            // Without a checkpoint an incomplete folder is useless, so it is removed.
             let written = folder.write_results(
                 outcome,
                 &summary,
@@ -479,7 +479,7 @@ impl<'a> Run<'a> {
                     folder.discard();
                 }
             })?;
-            // From here on the results are safe, whatever becomes of the report.
+            // From here on the results are safe, even if the report fails.
             let tidied = folder.finish();
             let report =
                 RunRecords::read(folder.path()).and_then(|records| records.write_report(folder));
@@ -488,7 +488,7 @@ impl<'a> Run<'a> {
                 self.progress.clear();
                 let folder = shell_quoted(folder.path());
                 complain(format!(
-                    "the results are written, but not the report ({error}); later: altbi report {folder}"
+                    "the results are written, but not the report ({error}); altbi report {folder} makes it again"
                 ));
             }
         }
@@ -504,9 +504,10 @@ impl<'a> Run<'a> {
         Ok(complete)
     }
 
-    /// What the updates did not see, and the name of its file without the ending.
+    /// The data that the updates did not see, and the name of their file without its ending.
     ///
-    /// (Several processes do not write it: it may be as large as X. The seed repeats it.)
+    /// (Several processes do not write them, because they may be as large as X. The seed repeats
+    /// them.)
     fn held_out(&self) -> Option<(&'static str, Matrix)> {
         if self.problem.share().is_split() {
             return None;

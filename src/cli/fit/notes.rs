@@ -1,20 +1,20 @@
-//! Notes on standard error about a run that went well.
+//! Notes on standard error about a successful run.
 
 use altbi::{Initial, Outcome, Selection};
 
 use super::Run;
 use crate::cli::output::complain;
 
-/// A share of the first outer error below which a later one is a perfect fit.
+/// An outer error below this share of the first one counts as a perfect fit.
 const ROUNDING: f64 = 1e-9;
-/// How much higher the last outer error may be than the lowest, before it is worth a note.
+/// A note appears if the last outer error is above the lowest by this factor.
 const MUCH_WORSE: f64 = 1.1;
 
-/// The share of X that one row or column carries, before it is worth a note.
+/// A note appears if one row or column carries more than this share of X.
 const MOST: f64 = 0.8;
 
 impl Run<'_> {
-    /// Prints the notes about a run that went well.
+    /// Prints the notes about a successful run.
     pub(super) fn warn(&self, outcome: &Outcome) {
         let given = self.arguments.init_w.is_some() && self.arguments.init_h.is_some();
         if self.solver.initial == Initial::Nndsvd && self.solver.rank > 1 && !given {

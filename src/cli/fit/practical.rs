@@ -14,8 +14,8 @@ use crate::cli::checkpoints::Checkpoints;
 use crate::cli::progress::Watch;
 
 impl Run<'_> {
-    /// All stages; an interruption in any of them goes on from the tuned run's last
-    /// checkpoint.
+    /// All stages. After an interruption in any of them the run goes on from the last checkpoint of
+    /// the tuned run.
     pub(super) fn practical(
         &self,
         full: &Problem,
@@ -31,7 +31,7 @@ impl Run<'_> {
         if let Some(updates) = arguments.refit {
             practical = practical.with_refit(updates);
         }
-        // (Only a fresh run looks at it.)
+        // (Only a fresh run reads it.)
         if let (LambdaArgument::File(path), None) = (&arguments.lambda, checkpoint) {
             practical = practical.with_lambda(read_lambda(path)?);
         }
@@ -79,7 +79,7 @@ impl Run<'_> {
     }
 }
 
-/// A stage while it is at work.
+/// Name of a stage for the progress line.
 fn activity(stage: Stage) -> &'static str {
     match stage {
         Stage::Plain => "plain updates",

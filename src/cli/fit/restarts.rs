@@ -18,7 +18,7 @@ use crate::cli::preset::Preset;
 /// Starts that the summary shows one by one.
 const SHOWN: usize = 20;
 
-/// Refuses what contradicts several starts.
+/// Refuses flags that contradict several starts.
 pub(super) fn check(arguments: &FitArguments) -> Result<()> {
     let refuse = |second, reason| {
         Err(Error::Conflict {
@@ -75,7 +75,7 @@ impl Run<'_> {
         Ok(Ending::Interrupted)
     }
 
-    /// All starts, but for those that were finished before; none if they were interrupted.
+    /// All starts except those that were finished before. `None` after an interruption.
     fn restarted(&self, starts: &Arc<Starts>) -> Result<Option<Restarted>> {
         let (first, count) = (self.solver.seed, self.arguments.restarts);
         let seeds: Vec<u64> = (0..count as u64).map(|k| first.wrapping_add(k)).collect();

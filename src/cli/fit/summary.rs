@@ -1,4 +1,4 @@
-//! A run in a dozen lines.
+//! The summary of a run, in a dozen lines.
 
 use altbi::criterion::Unseen;
 use altbi::metrics::{Recovery, Spread};
@@ -12,11 +12,11 @@ use altbi::{Divergence, Method, Outcome, StopReason};
 use super::{Run, restarts};
 use crate::cli::output::say;
 
-/// Components that a terminal shows, with so many columns and rows.
+/// Number of components, and of columns and rows per component, on a terminal.
 const COMPONENTS: usize = 5;
 const FEATURES: usize = 3;
 const ROWS: usize = 2;
-/// Letters of a feature's name.
+/// Largest number of letters of a feature's name.
 const LETTERS: usize = 24;
 
 fn line(name: &str, value: String) {
@@ -36,7 +36,7 @@ fn listed(features: &[Feature]) -> String {
     all.join(", ")
 }
 
-/// Whether the preset practical took plain updates.
+/// Returns true if plain updates won in the preset practical.
 fn took_plain(summary: &Summary<toml::Table>) -> bool {
     let choice = summary.choice.as_ref();
     let taken = choice.and_then(|choice| choice.candidates.get(choice.chosen));
@@ -83,7 +83,7 @@ impl Run<'_> {
             line("outer error", summary.outer.clone());
         }
         let (reason, iterations) = (summary.stop_reason, summary.iterations);
-        // All iterations of practical are meant to be made.
+        // The tuned run of practical always makes all its iterations.
         if summary.choice.is_some() && reason == StopReason::MaxIterations {
             line("tuned", format!("over {iterations} iterations"));
         } else {
@@ -188,7 +188,7 @@ impl Run<'_> {
         line("written to", place);
     }
 
-    /// What was found, how well it fits and what λ says, in words.
+    /// The components, the fit and the verdict on the penalty, in words.
     fn answers(&self, summary: &Summary<toml::Table>, outcome: &Outcome) {
         let all = components(&outcome.w, &outcome.h, &self.labels, FEATURES);
         for (index, component) in all.iter().take(COMPONENTS).enumerate() {

@@ -27,30 +27,30 @@ use super::search::SearchArguments;
   altbi ranks x.npy --from 2 --to 8 --out ranks
   altbi ranks x.npy --tuned --penalize both --penalty smooth --penalty-h l1
 
-The recommendation is the smallest rank whose mean outer error exceeds the lowest by at most
-one standard error of the paired differences between the two, over the splits. An interrupted
-search with --out goes on when the same command is given again; with other ranks or more
-splits, only what is missing is done.")]
+The recommended rank is the smallest one whose mean outer error exceeds the lowest by at most
+one standard error of the paired differences between the two, over the splits. With --out the
+same command goes on after an interruption; with other ranks or more splits it computes only
+the missing pairs.")]
 pub struct RanksArguments {
     /// The matrix X, as for fit
     data: String,
     /// The first rank
     #[arg(long, value_name = "R", default_value_t = 1)]
     from: usize,
-    /// The last rank [default: 12, or min(n, m) where that is less]
+    /// The last rank [default: 12, or min(n, m) if that is less]
     #[arg(long, value_name = "R")]
     to: Option<usize>,
-    /// Splits of the data, each with a seed of its own
+    /// Number of splits of the data, each with its own seed
     #[arg(long, value_name = "N", default_value_t = 5)]
     splits: usize,
-    /// Run the preset practical too, with the penalties below
+    /// Also run the preset practical, with the penalties below
     #[arg(long)]
     tuned: bool,
     #[command(flatten)]
     search: SearchArguments,
 }
 
-/// The last rank, unless another is asked for.
+/// The default of the last rank.
 const LAST: usize = 12;
 
 #[derive(Serialize)]
@@ -132,7 +132,7 @@ pub fn ranks(arguments: &RanksArguments) -> Result<Ending> {
 }
 
 impl RanksArguments {
-    /// Refuses what needs no look at the data.
+    /// Refuses bad flags before the data are read.
     fn check(&self) -> Result<()> {
         let penalties = &self.search.penalties;
         let of_penalties = penalties.penalty != "l1"
@@ -144,7 +144,7 @@ impl RanksArguments {
             return Err(Error::Conflict {
                 first: "penalties",
                 second: "plain updates",
-                reason: "only --tuned has penalties; say it too",
+                reason: "only --tuned has penalties; add it",
             });
         }
         self.search.check(Some(&self.data), [])

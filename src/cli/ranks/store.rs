@@ -1,4 +1,4 @@
-//! Pairs that are done, so that a search can go on.
+//! Finished pairs of rank and split, so that a search can go on.
 
 use std::path::{Path, PathBuf};
 
@@ -18,13 +18,13 @@ pub(super) struct Store {
 
 struct State {
     records: RankRecords,
-    /// Held while pairs are written; without any, the folder goes again.
+    /// Held while pairs are written. If none is written, the folder is removed.
     reservation: Option<Reservation>,
     failed: Option<Error>,
 }
 
 impl Store {
-    /// Takes over what a folder has of the same data and settings.
+    /// Takes over the pairs of a folder with the same data and settings.
     pub(super) fn open(folder: Option<&Path>, mut records: RankRecords) -> Result<Self> {
         let mut reservation = None;
         if let Some(folder) = folder {
@@ -35,7 +35,7 @@ impl Store {
             if let Some(kept) = kept {
                 records.done = kept.done;
             }
-            // From now on the folder is a search's, whatever happens next.
+            // From now on the folder belongs to this search, even if it fails.
             records.write(folder)?;
         }
         Ok(Self {
@@ -48,12 +48,13 @@ impl Store {
         })
     }
 
-    /// The pairs that are done.
+    /// The finished pairs.
     pub(super) fn known(&self) -> Vec<RankError> {
         self.state.lock().records.done.errors.clone()
     }
 
-    /// Takes a pair and writes. (One at a time, or an older state could come last.)
+    /// Adds a pair and writes the records. (One thread at a time, so that an older state never
+    /// overwrites a newer one.)
     pub(super) fn keep(&self, error: &RankError) {
         let mut state = self.state.lock();
         let known = std::mem::take(&mut state.records.done.errors);
@@ -69,7 +70,7 @@ impl Store {
         }
     }
 
-    /// The records of a search that has come to its end, with its recommendation.
+    /// The records of a finished search, with its recommendation.
     pub(super) fn finished(&self) -> Result<RankRecords> {
         let mut state = self.state.lock();
         if let Some(error) = state.failed.take() {
@@ -84,7 +85,7 @@ impl Store {
         Ok(state.records.clone())
     }
 
-    /// The error that occurred while pairs were written, if one did.
+    /// The error of a failed write, if there was one.
     pub(super) fn failure(&self) -> Result<()> {
         self.state.lock().failed.take().map_or(Ok(()), Err)
     }

@@ -1,4 +1,4 @@
-//! Benchmark D: a hyperspectral image, unmixed.
+//! Benchmark D: a hyperspectral image with known materials and abundances.
 
 use ndarray::{Array2, ArrayView1};
 use rand::RngExt;
@@ -107,13 +107,13 @@ fn smooth_map(generator: &mut ChaCha8Rng, side: usize) -> Vec<f64> {
                 strength * (-0.5 * square / (width * width)).exp()
             })
             .sum();
-        // Positive everywhere, and dominant where its blobs are.
+        // The map is positive everywhere, and dominant at its blobs.
         (2.0 * sum).exp()
     };
     (0..side * side).map(value).collect()
 }
 
-/// In degrees.
+/// The angle in degrees.
 fn angle(a: ArrayView1<f64>, b: ArrayView1<f64>) -> f64 {
     let cosine = a.dot(&b) / (a.dot(&a) * b.dot(&b)).sqrt();
     cosine.clamp(-1.0, 1.0).acos().to_degrees()

@@ -8,8 +8,8 @@
 //! | [`benchmark_d`] | 224×3025, r = 5 | reflectances, more than 15° apart | smooth abundance maps that sum to 1 |
 //! | [`poisson`] | counts of A | as A | as A |
 //!
-//! [`published`] reads what the paper's authors made public instead, and
-//! [`separable_factors`] finds the factors of a matrix that came without them.
+//! [`published`] reads the data that the paper's authors published. [`separable_factors`] finds the
+//! factors of a matrix that was published without them.
 
 mod hyperspectral;
 mod noise;
@@ -29,13 +29,13 @@ pub use signals::{benchmark_b, benchmark_c};
 
 use crate::factors::uniform;
 
-/// A matrix with the factors it was made of.
+/// A matrix with its true factors.
 ///
 /// # Shapes
 /// `x` n×m, `w` n×r, `h` r×m.
 #[derive(Debug, Clone)]
 pub struct Benchmark {
-    /// X: W H, or counts whose mean it is.
+    /// X: W H, or counts with mean W H.
     pub x: Array2<f64>,
     /// The true W.
     pub w: Array2<f64>,
@@ -49,8 +49,8 @@ impl Benchmark {
     }
 }
 
-/// The random numbers of a dataset: another stream than that of a fit's start, so that
-/// data and start do not share numbers although they share a seed.
+/// The random numbers of a dataset. Their stream differs from that of a fit's start, so that data
+/// and start with the same seed are independent.
 fn generator(seed: u64) -> ChaCha8Rng {
     let mut generator = ChaCha8Rng::seed_from_u64(seed);
     generator.set_stream(2);
@@ -76,20 +76,20 @@ pub fn benchmark_a(n: usize, m: usize, rank: usize, seed: u64) -> Benchmark {
 /// signal, as in photons or words.
 pub fn poisson(n: usize, m: usize, rank: usize, scale: f64, seed: u64) -> Benchmark {
     let clean = benchmark_a(n, m, rank, seed);
-    // Yet another stream than the one the factors came from.
+    // This stream differs from that of the factors.
     let mut generator = ChaCha8Rng::seed_from_u64(seed);
     generator.set_stream(1);
     let w = clean.w * scale;
     let means = w.dot(&clean.h);
     let x = means.mapv(|mean| match Poisson::new(mean) {
         Ok(counts) => counts.sample(&mut generator),
-        // A mean of zero has no distribution, and no counts.
+        // A mean of zero gives a count of zero.
         Err(_) => 0.0,
     });
     Benchmark { x, w, h: clean.h }
 }
 
-/// Uniform on (0, 1) with a share of zeros, but none in every row or column.
+/// Uniform on (0, 1) with a share of zeros. No row or column is all zero.
 fn sparse_uniform(generator: &mut ChaCha8Rng, rank: usize, m: usize) -> Array2<f64> {
     let mut h = uniform(generator, rank, m);
     let dense = h.clone();
@@ -111,8 +111,7 @@ fn sparse_uniform(generator: &mut ChaCha8Rng, rank: usize, m: usize) -> Array2<f
     h
 }
 
-/// The data that `altbi fit` uses when given none: benchmark A in the paper's
-/// size (1000×50, r = 4), seed 0.
+/// The default data of `altbi fit`: benchmark A in the paper's size (1000×50, r = 4), seed 0.
 pub fn demo() -> Benchmark {
     benchmark_a(1000, 50, 4, 0)
 }

@@ -1,4 +1,4 @@
-//! Noise on a benchmark, of the kind that a divergence is made for.
+//! Noise on a benchmark, for each divergence the kind that it is made for.
 
 use ndarray::Array2;
 use rand::SeedableRng;
@@ -8,22 +8,22 @@ use serde::{Deserialize, Serialize};
 
 use super::Benchmark;
 
-/// A kind of noise and how much of it.
+/// A kind of noise and its size.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Noise {
-    /// Counts with this mean over all entries: what KL is made for.
+    /// Counts with this mean over all entries, for KL.
     Poisson(f64),
-    /// Normal deviates whose size is this share of the root mean square of X, cut off at
-    /// zero: what Frobenius is made for.
+    /// Normal deviates whose size is this share of the root mean square of X, cut off at zero, for
+    /// Frobenius.
     Gaussian(f64),
-    /// Each entry times a number with mean 1 and this variance: what Itakura-Saito is made
-    /// for. Zeros would stay zeros, so W and H are raised by a fiftieth of their means.
+    /// Each entry times a random number with mean 1 and this variance, for Itakura-Saito. Zeros
+    /// would stay zeros, so a fiftieth of their means is added to W and H.
     Gamma(f64),
 }
 
 impl Noise {
-    /// The noise that goes with a β-divergence: counts of mean 3, a third of X's size, a
+    /// The noise for a β-divergence: counts of mean 3, Gaussian noise of a third of X's size, or a
     /// variance of a quarter.
     pub fn of_beta(beta: f64) -> Self {
         if beta < 0.5 {
@@ -35,11 +35,11 @@ impl Noise {
         }
     }
 
-    /// The benchmark with noisy X; its factors are those of the clean one (raised or
-    /// scaled as the kind of noise says), so that W H is the truth.
+    /// The benchmark with a noisy X. Its factors are those of the clean one, raised or scaled for
+    /// the kind of noise, so that W H is the true matrix.
     pub fn on(self, clean: &Benchmark, seed: u64) -> Benchmark {
         let mut generator = ChaCha8Rng::seed_from_u64(seed);
-        // The stream that other noise comes from.
+        // The stream of noise.
         generator.set_stream(1);
         let raised = |factor: &Array2<f64>| factor + factor.mean().unwrap_or(0.0) / 50.0;
         let (w, h) = match self {
@@ -54,7 +54,7 @@ impl Noise {
         let x = match self {
             Self::Poisson(_) => truth.mapv(|mean| match Poisson::new(mean) {
                 Ok(counts) => counts.sample(&mut generator),
-                // A mean of zero has no distribution, and no counts.
+                // A mean of zero gives a count of zero.
                 Err(_) => 0.0,
             }),
             Self::Gaussian(share) => {
@@ -101,7 +101,7 @@ mod tests {
                     assert!((truth.mean().unwrap() - count).abs() < 1e-9);
                     (mean(pairs().map(|(x, y)| (x - y).powi(2)).collect()), count)
                 }
-                // Where the truth is large nothing is cut off.
+                // Large true values are not cut off.
                 Noise::Gaussian(share) => {
                     let squares = mean(truth.iter().map(|y| y * y).collect());
                     let far = pairs().filter(|(_, y)| **y > 1.5 * squares.sqrt());

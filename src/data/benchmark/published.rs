@@ -1,16 +1,16 @@
-//! What the paper's authors published (their repository Dataset_signal_HPO), read
-//! from a folder that holds a copy.
+//! The data that the paper's authors published (their repository Dataset_signal_HPO), read from a
+//! local copy.
 //!
-//! | file | variable | what |
+//! | file | variable | contents |
 //! |---|---|---|
 //! | `Benchmark_A.mat` | X 1000×50 | their benchmark A; its numerical rank is 5 |
 //! | `Benchmark_B.mat` | X 1000×50 | their benchmark B; its numerical rank is 5 |
 //! | `AC10_art_spectr_noi.mat` | X 10×1000 | ten source signals; five are W of C |
 //! | `USGS_pruned_10_deg.mat` | B 224×62 | reflectances; five are W of D |
 //!
-//! Which five the authors took, they do not say. Here it is the first five in the
-//! order of the file (for D: the first five that are pairwise more than 15° apart),
-//! and H is drawn as in the synthetic benchmarks.
+//! The authors do not say which five they took. Here they are the first five in the order of the
+//! file (for D: the first five that are pairwise more than 15° apart), and H is drawn as in the
+//! synthetic benchmarks.
 
 use std::path::Path;
 
@@ -32,7 +32,7 @@ fn read(folder: &Path, file: &str, variable: &str) -> Result<Array2<f64>> {
 /// X of the authors' benchmark A.
 ///
 /// # Errors
-/// As [`Source::read`].
+/// Those of [`Source::read`].
 pub fn published_a(folder: &Path) -> Result<Array2<f64>> {
     read(folder, "Benchmark_A.mat", "X")
 }
@@ -40,7 +40,7 @@ pub fn published_a(folder: &Path) -> Result<Array2<f64>> {
 /// X of the authors' benchmark B.
 ///
 /// # Errors
-/// As [`Source::read`].
+/// Those of [`Source::read`].
 pub fn published_b(folder: &Path) -> Result<Array2<f64>> {
     read(folder, "Benchmark_B.mat", "X")
 }
@@ -48,7 +48,7 @@ pub fn published_b(folder: &Path) -> Result<Array2<f64>> {
 /// Benchmark C on the first `rank` of the ten source signals.
 ///
 /// # Errors
-/// As [`Source::read`]; [`Error::TooFewSignals`].
+/// Those of [`Source::read`]; [`Error::TooFewSignals`].
 pub fn published_c(folder: &Path, m: usize, rank: usize, seed: u64) -> Result<Benchmark> {
     let file = "AC10_art_spectr_noi.mat";
     let signals = read(folder, file, "X")?;
@@ -63,7 +63,7 @@ pub fn published_c(folder: &Path, m: usize, rank: usize, seed: u64) -> Result<Be
 /// apart, with abundance maps of `side`×`side` pixels.
 ///
 /// # Errors
-/// As [`Source::read`]; [`Error::TooFewSignals`].
+/// Those of [`Source::read`]; [`Error::TooFewSignals`].
 pub fn published_d(folder: &Path, side: usize, rank: usize, seed: u64) -> Result<Benchmark> {
     let file = "USGS_pruned_10_deg.mat";
     let spectra = read(folder, file, "B")?;

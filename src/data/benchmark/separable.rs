@@ -1,26 +1,24 @@
-//! The factors of a matrix whose makers did not publish them.
+//! The factors of a matrix that was published without them.
 
 use ndarray::{Array1, Array2, ArrayView1};
 
 use super::Benchmark;
 
-/// How exactly the factors must reproduce the matrix, relative to its largest entry.
+/// Largest error of the reproduced matrix, relative to its largest entry.
 const EXACT: f64 = 1e-9;
 
-/// Recovers nonnegative factors of an exact product X = W H by successive
-/// projection, if X has them in sight.
+/// Recovers nonnegative factors of an exact product X = W H by successive projection, if X is
+/// separable.
 ///
-/// If every component has a row of X to itself (a row of W with one positive
-/// entry), that row is the component's row of H but for scale, and the rows of X,
-/// scaled to sum 1, lie in the polytope that these rows span. Its corners are found
-/// one by one: the longest row is a corner; project along it; repeat. W then follows
-/// from triangular equations.
+/// X is separable if every component has a row of X to itself (a row of W with one positive entry).
+/// This row is the component's row of H up to scale. The rows of X, scaled to sum 1, lie in the
+/// polytope that these rows span. Its corners are found one by one: the longest row is a corner;
+/// project along it; repeat. W then follows from triangular equations.
 ///
-/// `None` unless W is nonnegative and W H equals X, both to 1e-9 of the largest
-/// entry. These are then the only factors in which every row of H is a row of X (but
-/// for scale and order). They need not be the only nonnegative ones: where H has no
-/// zeros, as in benchmark A, its rows can be moved a little apart and W makes up for
-/// it.
+/// Returns `None` unless W is nonnegative and W H equals X, both to 1e-9 of the largest entry.
+/// These are the only factors in which every row of H is a row of X (up to scale and order). Other
+/// nonnegative factors may exist: if H has no zeros, as in benchmark A, its rows can be moved a
+/// little apart while W compensates.
 ///
 /// # Shapes
 /// `x` n×m; W n×rank, H rank×m.
@@ -61,7 +59,7 @@ pub fn separable_factors(x: &Array2<f64>, rank: usize) -> Option<Benchmark> {
     let largest = |values: ArrayView1<f64>| values.iter().copied().fold(0.0, f64::max);
     let (largest_w, largest_x) = (largest(flat(&w)), largest(flat(x)));
     let nonnegative = w.iter().all(|value| *value >= -EXACT * largest_w);
-    // What is zero but for rounding is zero.
+    // Entries that are zero up to rounding become zero.
     w.mapv_inplace(|value| {
         if value <= EXACT * largest_w {
             0.0

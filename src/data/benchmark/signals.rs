@@ -7,8 +7,8 @@ use rand::RngExt;
 
 use super::{Benchmark, generator, sparse_uniform};
 
-/// Benchmark B: each column of W is a sinusoid of its own frequency and phase,
-/// its negative half replaced by zeros.
+/// Benchmark B: each column of W is a sinusoid with its own frequency and phase, and zeros instead
+/// of its negative half.
 pub fn benchmark_b(n: usize, m: usize, rank: usize, seed: u64) -> Benchmark {
     let mut generator = generator(seed);
     let waves: Vec<(f64, f64)> = (0..rank)

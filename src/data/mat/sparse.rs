@@ -1,8 +1,8 @@
 //! Sparse matrices of a .mat file, column by column.
 //!
-//! Behind the head come three parts instead of one: the row of each entry, where each column
-//! begins, and the values. Rows and values may be more than there are entries: MATLAB keeps
-//! room for those to come.
+//! The head is followed by three parts instead of one: the row of each entry, the start of each
+//! column, and the values. Rows and values may be longer than the number of entries, because MATLAB
+//! reserves space.
 
 use std::io::Read;
 use std::path::Path;
@@ -33,7 +33,8 @@ impl Head<'_> {
         let starts = parts.indices("starts of its columns", room, &wrong)?;
         let (_, mut values) = parts.numbers(room, &wrong)?;
         parts.finish().map_err(wrong)?;
-        // Where the last column ends, the entries do. (A number that is no length cuts nothing.)
+        // The end of the last column is the number of entries. (A number that is not a length is
+        // ignored here and refused later.)
         if let Some(entries) = starts.last() {
             places.truncate(*entries as usize);
             values.truncate(*entries as usize);
@@ -64,7 +65,8 @@ impl<R: Read> Parts<R> {
         Ok(numbers)
     }
 
-    /// The type and the numbers of the next part: as many as there are, whatever it says.
+    /// The type and the numbers of the next part. Only numbers that are there are stored, even if
+    /// the header promises more.
     fn numbers(
         &mut self,
         room: &mut Room,
@@ -74,7 +76,7 @@ impl<R: Read> Parts<R> {
         let width = width(tag.kind)
             .ok_or_else(|| wrong("a part of it is stored in an unknown way".into()))?;
         if tag.length > self.left || !tag.length.is_multiple_of(width) {
-            return Err(wrong("it is torn: a part of it breaks off".into()));
+            return Err(wrong("it is damaged: a part of it ends too early".into()));
         }
         room.take(tag.length / width * size_of::<f64>())?;
         let mut numbers = Vec::new();

@@ -1,4 +1,4 @@
-//! The lines of a Matrix Market file, and what the first of them tell.
+//! The lines of a Matrix Market file, and its header.
 
 use std::io::{BufRead, Read};
 use std::path::Path;
@@ -6,24 +6,24 @@ use std::path::Path;
 use super::super::memory::Room;
 use crate::error::{Error, Result};
 
-/// Bytes that a line may have: a thousand times what the format allows.
+/// Largest number of bytes of a line, a thousand times what the format allows.
 const LONGEST_LINE: usize = 1 << 20;
 
-/// What the first line tells.
+/// Contents of the first line.
 #[derive(Clone, Copy)]
 pub(super) struct Kind {
     pub(super) is_array: bool,
-    /// Places without values: every entry is 1.
+    /// True if entries have no values; each is then 1.
     pub(super) is_pattern: bool,
     pub(super) is_symmetric: bool,
 }
 
-/// What the line of sizes tells.
+/// Contents of the line of sizes.
 #[derive(Clone, Copy)]
 pub(super) struct Sizes {
     pub(super) rows: u64,
     pub(super) columns: u64,
-    /// Lines that follow.
+    /// Number of entries, one per line.
     pub(super) entries: u64,
 }
 
@@ -96,7 +96,7 @@ impl<R: BufRead> Lines<'_, R> {
         let is_pattern = match field {
             "real" | "double" | "integer" | "unsigned-integer" => false,
             "pattern" if is_array => {
-                return Err(self.wrong("an array without values (pattern) is no matrix"));
+                return Err(self.wrong("an array must have values, so it cannot be a pattern"));
             }
             "pattern" => true,
             "complex" => return Err(self.wrong("the matrix is complex; real ones can be read")),
@@ -179,7 +179,7 @@ pub(super) fn fields(line: &[u8]) -> impl Iterator<Item = &[u8]> {
     pieces.filter(|piece| !piece.is_empty())
 }
 
-/// A number of digits alone.
+/// A whole number that consists of digits.
 pub(super) fn whole(field: &[u8]) -> Option<u64> {
     field.iter().try_fold(0u64, |number, byte| {
         let digit = byte.wrapping_sub(b'0');
@@ -190,7 +190,7 @@ pub(super) fn whole(field: &[u8]) -> Option<u64> {
     })
 }
 
-/// A field in a message, which it shall not fill.
+/// A field for a message, shortened if it is long.
 pub(super) fn shown(field: &[u8]) -> String {
     String::from_utf8_lossy(field).chars().take(40).collect()
 }

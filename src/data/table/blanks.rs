@@ -1,45 +1,45 @@
-//! Tables whose fields stand apart by blanks: as many as it takes to line them up.
+//! Tables whose fields are separated by any number of blanks.
 
 use std::io::{self, Read};
 
-/// Bytes that are looked at together.
+/// Bytes that are processed at a time.
 const CHUNK: usize = 1 << 13;
 
-/// What separates the fields once the blanks are joined.
+/// The separator after the blanks are joined.
 pub(super) const BLANK: u8 = b' ';
 
-/// Whether a byte is a blank.
+/// Returns true if a byte is a blank.
 pub(super) fn is_blank(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t')
 }
 
-/// Text in which each run of blanks and tabulators between two fields is one blank, and none
-/// stands at either end of a line. What is quoted or commented out stays as it is, and so does
-/// all of it where fields are separated by something else.
+/// Text in which each run of blanks and tabulators between two fields is one blank, and lines
+/// neither begin nor end with one. Quoted text and comments stay as they are. With another
+/// separator the whole text stays as it is.
 pub(super) struct Blanks<R> {
     input: R,
     joins: bool,
     place: Place,
-    /// Blanks were passed over since the last byte that was kept.
+    /// True if blanks were skipped since the last stored byte.
     apart: bool,
-    /// Bytes to be handed out, and how many of them have been.
+    /// Bytes for the reader, and the number of those that it has taken.
     ready: Vec<u8>,
     given: usize,
 }
 
-/// Where in a line the next byte stands.
+/// Position of the next byte in a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Place {
     Start,
     Field,
     Quoted,
-    /// Right behind a quote that ends a field, unless another one follows.
+    /// After a quote. It ends the field unless another quote follows.
     BehindQuote,
     Comment,
 }
 
 impl<R> Blanks<R> {
-    /// Joins blanks, or hands everything on.
+    /// Joins blanks, or passes the text on unchanged.
     pub(super) fn of(input: R, joins: bool) -> Self {
         Self {
             input,
@@ -100,7 +100,7 @@ impl<R: Read> Read for Blanks<R> {
         if !self.joins {
             return self.input.read(buffer);
         }
-        // A chunk of blanks alone leaves nothing, and is not yet the end.
+        // A chunk of blanks gives no bytes, but it is not the end.
         while self.given == self.ready.len() {
             let mut chunk = [0; CHUNK];
             let read = self.input.read(&mut chunk)?;
@@ -129,7 +129,7 @@ mod tests {
         let mut whole = String::new();
         let mut blanks = Blanks::of(text.as_bytes(), true);
         blanks.read_to_string(&mut whole).unwrap();
-        // The same, torn anywhere.
+        // The same text, read in pieces of any length.
         struct Single<'a>(&'a [u8]);
         impl Read for Single<'_> {
             fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
@@ -150,7 +150,7 @@ mod tests {
         assert_eq!(joined(" \t \n\n1\n"), "\n\n1\n");
         assert_eq!(joined("a  b"), "a b");
         assert_eq!(joined("1 "), "1");
-        // Quotes and comments keep theirs.
+        // Quotes and comments keep their blanks.
         assert_eq!(joined("\"a  b\"  1\n"), "\"a  b\" 1\n");
         assert_eq!(joined("\"a \"\" \n b\"  1\n"), "\"a \"\" \n b\" 1\n");
         assert_eq!(joined("\"a\" \"b  c\"\n"), "\"a\" \"b  c\"\n");

@@ -1,4 +1,4 @@
-//! The rows of a table below its first, and what they tell of names.
+//! The rows of a table below its first, and rules for finding names.
 
 use ndarray::Array2;
 
@@ -8,7 +8,7 @@ use super::names::{Numbers, is_empty_corner, is_year, names_an_index};
 use crate::data::memory::Room;
 use crate::error::{Error, Result};
 
-/// Whether the first row is a header, and whether that had to be guessed.
+/// The decision about the header: true if the first row is one, and true if that is a guess.
 pub(super) struct Header {
     pub(super) is_one: bool,
     pub(super) guess: Option<String>,
@@ -32,7 +32,7 @@ pub(super) struct Body<'a> {
     pub(super) first_column: Vec<(u64, String)>,
     /// All other fields, as numbers.
     pub(super) rest: Vec<f64>,
-    /// What they may take.
+    /// Memory limit for the rows.
     pub(super) room: Room,
 }
 
@@ -48,14 +48,14 @@ impl Body<'_> {
             });
         }
         let numbers = (columns - 1) * size_of::<f64>();
-        // (Whatever is allocated takes 16 bytes at least.)
+        // (An allocation takes at least 16 bytes.)
         let first = size_of::<(u64, String)>() + record[0].len().max(16);
         self.room.take(numbers + first)?;
         self.first_column.push((line(record), record[0].into()));
         self.extend(record)
     }
 
-    /// Takes the fields beyond the first.
+    /// Adds the fields after the first.
     fn extend(&mut self, record: &csv::StringRecord) -> Result<()> {
         for (index, text) in record.iter().enumerate().skip(1) {
             let value = self.syntax.read(text).value();
@@ -86,8 +86,8 @@ impl Body<'_> {
         Numbers(fields.collect())
     }
 
-    /// An empty corner with names to its right and below it, be they numbers. An empty corner
-    /// with other numbers around it is a missing entry.
+    /// Returns true if the corner is empty, with names to its right and below it. The names may be
+    /// numbers. An empty corner with other numbers around it is a missing entry.
     pub(super) fn is_framed(&self, first: &csv::StringRecord) -> bool {
         if !is_empty_corner(&first[0]) {
             return false;
@@ -111,10 +111,11 @@ impl Body<'_> {
         counted || (header.are_years() && below.are_distinct_integers())
     }
 
-    /// Whether the first column holds words: all of it, or none of it.
+    /// Returns true if the first column holds only words, false if it holds none. A mixture is an
+    /// error.
     pub(super) fn is_labelled(&self, first: &csv::StringRecord) -> Result<bool> {
         if self.is_empty() {
-            // A single row: a word, and numbers behind it.
+            // A single row: a word, followed by numbers.
             let numbers = first.iter().skip(1).any(|field| !self.is_name(field));
             return Ok(numbers && self.is_name(&first[0]));
         }
@@ -124,12 +125,12 @@ impl Body<'_> {
             Some((line, text)) if rows().any(|(_, text)| self.is_number(text)) => {
                 Err(self.not_a_number(*line, 0, text))
             }
-            // A table of words alone has nothing to label.
+            // A table of words only has no labels.
             Some(_) => Ok(self.columns.is_some_and(|columns| columns > 1)),
         }
     }
 
-    /// Whether the first row names the columns beyond the labels.
+    /// Decides if the first row has the names of the columns after the labels.
     pub(super) fn header(&self, first: &csv::StringRecord, labelled: bool) -> Result<Header> {
         let fields = || first.iter().enumerate().skip(usize::from(labelled));
         let word = fields().find(|(_, field)| self.is_name(field));
@@ -142,8 +143,8 @@ impl Body<'_> {
         }
     }
 
-    /// A first row of numbers is a row, unless it stands above labels and counts, goes up in
-    /// equal steps or holds years.
+    /// A first row of numbers is a row of data. It is a header only above labels, if it counts from
+    /// 0, rises in equal steps or holds years.
     fn header_of_numbers<'b>(
         &self,
         fields: impl Iterator<Item = &'b str>,
@@ -170,7 +171,7 @@ impl Body<'_> {
         }
     }
 
-    /// A note where the first column may number the rows.
+    /// A note if the first column may be row numbers.
     pub(super) fn index_guess(&self, first: &csv::StringRecord) -> Option<String> {
         let fields = self.first_fields();
         let index = self.columns.is_some_and(|columns| columns > 1)

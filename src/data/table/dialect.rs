@@ -1,4 +1,4 @@
-//! What separates fields, and what stands before the decimals: seen, not assumed.
+//! Detection of the separator and of the decimal sign.
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,7 +9,7 @@ use super::blanks::{BLANK, Blanks, is_blank};
 use super::field::{Field, Syntax};
 use crate::error::Error;
 
-/// What stands between two fields.
+/// The separator between two fields.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Separator {
@@ -19,12 +19,12 @@ pub enum Separator {
     Semicolon,
     /// A tabulator.
     Tab,
-    /// Blanks and tabulators, as many as there are.
+    /// Any number of blanks and tabulators.
     Whitespace,
 }
 
 impl Separator {
-    /// What it is for the parser.
+    /// Its byte for the parser.
     fn byte(self) -> u8 {
         match self {
             Self::Comma => b',',
@@ -34,7 +34,7 @@ impl Separator {
         }
     }
 
-    /// Whether a byte of the text is one.
+    /// Returns true if a byte of the text is this separator.
     fn is(self, byte: u8) -> bool {
         match self {
             Self::Whitespace => is_blank(byte),
@@ -72,7 +72,7 @@ impl FromStr for Separator {
     }
 }
 
-/// What stands before the decimals of a number.
+/// The decimal sign of numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Decimal {
@@ -107,20 +107,21 @@ impl FromStr for Decimal {
     }
 }
 
-/// What is known of a table's dialect before it is looked at.
+/// Parts of a table's dialect that are given.
 pub(super) struct Known {
     pub(super) separator: Option<Separator>,
     pub(super) decimal: Option<Decimal>,
-    /// The one that the file's name stands for.
+    /// The usual separator for the ending of the file's name.
     pub(super) usual: Separator,
 }
 
 /// The separator and the decimal mark of a table, from its first lines.
 ///
-/// A separator counts if it occurs outside quotes. Of those that do, the one is taken whose
-/// lines have equally many fields and whose fields are numbers; where several are, a
-/// tabulator before a semicolon before a comma, because the latter occur in numbers and names.
-/// Blanks separate only where the name says so, and come last: they stand behind commas, too.
+/// A separator is a candidate if it occurs outside quotes. The best candidate gives lines with
+/// equally many fields, and fields that are numbers. Among equals a tabulator comes before a
+/// semicolon and a semicolon before a comma, because the latter occur in numbers and names. Blanks
+/// are candidates only for some endings of the name, and come last, because they also follow
+/// commas.
 pub(super) fn detect(sample: &str, known: &Known, missing_words: bool) -> (Separator, Decimal) {
     let separators = match (known.separator, known.usual) {
         (Some(separator), _) => vec![separator],
@@ -128,7 +129,7 @@ pub(super) fn detect(sample: &str, known: &Known, missing_words: bool) -> (Separ
         (None, usual) => [Separator::Tab, Separator::Semicolon, Separator::Comma]
             .into_iter()
             .chain((usual == Separator::Whitespace).then_some(usual))
-            // A comma that is asked for before decimals separates nothing.
+            // A comma that is the given decimal sign is not a separator.
             .filter(|of| !(*of == Separator::Comma && known.decimal == Some(Decimal::Comma)))
             .filter(|separator| occurs(sample, *separator))
             .collect(),
@@ -145,7 +146,7 @@ pub(super) fn detect(sample: &str, known: &Known, missing_words: bool) -> (Separ
                 missing_words,
             };
             let misfit = misfit(sample, separator, syntax);
-            // The earlier one on equal terms.
+            // The earlier candidate wins a tie.
             if best.as_ref().is_none_or(|(_, _, least)| misfit < *least) {
                 best = Some((separator, *decimal, misfit));
             }
@@ -168,7 +169,7 @@ pub(super) fn reader<R: std::io::Read>(input: R, separator: Separator) -> csv::R
         .from_reader(Blanks::of(input, separator == Separator::Whitespace))
 }
 
-/// Whether a separator occurs outside quotes.
+/// Returns true if a separator occurs outside quotes.
 fn occurs(sample: &str, separator: Separator) -> bool {
     let mut quoted = false;
     sample.bytes().any(|byte| {
@@ -177,8 +178,8 @@ fn occurs(sample: &str, separator: Separator) -> bool {
     })
 }
 
-/// How badly a reading fits: whether lines differ in length, then the share of the fields
-/// inside the table that are words, then that of all fields.
+/// Misfit of a reading: true if lines differ in length, then the share of words inside the table,
+/// then the share of words among all fields.
 fn misfit(sample: &str, separator: Separator, syntax: Syntax) -> (bool, f64, f64) {
     let mut reader = reader(sample.as_bytes(), separator);
     let records: Vec<csv::StringRecord> = reader.records().map_while(Result::ok).collect();
@@ -189,7 +190,7 @@ fn misfit(sample: &str, separator: Separator, syntax: Syntax) -> (bool, f64, f64
     let even = body.iter().all(|record| record.len() == columns)
         && (first.len() == columns || first.len() + 1 == columns);
     let body = if body.is_empty() { &records[..] } else { body };
-    // Names stand in the first row and in the first column only.
+    // Names are only in the first row and in the first column.
     let share = |records: &[csv::StringRecord], skip: usize| {
         let fields = || records.iter().flat_map(|record| record.iter().skip(skip));
         let words = fields().filter(|text| syntax.read(text) == Field::Word);
@@ -222,13 +223,13 @@ mod tests {
         assert_eq!(look("a;b\n1,5;2\n3;4,25\n"), (Semicolon, Decimal::Comma));
         assert_eq!(look("1.5\t2\n3\t4\n"), (Tab, Point));
         assert_eq!(look("1,5\t2\n3\t4\n"), (Tab, Decimal::Comma));
-        // Quoted or in a name, a separator separates nothing.
+        // A quoted separator, or one in a name, does not separate fields.
         assert_eq!(look("a,\"x;y\"\n1,2\n"), (Comma, Point));
         assert_eq!(look("k;1,1,2\nl;2,3,4\n"), (Comma, Point));
         assert_eq!(look("\"1,5\",\"2,5\"\n"), (Comma, Decimal::Comma));
         assert_eq!(look("7\n8\n"), (Comma, Point));
         assert_eq!(look(""), (Comma, Point));
-        // A file that is called .tsv and has no tabulator is what it looks like.
+        // A .tsv file without tabulators is read by its contents.
         let known = |decimal, usual| Known {
             separator: None,
             decimal,

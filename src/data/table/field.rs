@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use super::dialect::Decimal;
 
-/// What a field is.
+/// The kind of a field.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Field {
     Number(f64),
@@ -13,7 +13,7 @@ pub(super) enum Field {
 }
 
 impl Field {
-    /// Its value; NaN where it is missing, `None` where it is a word.
+    /// Its value: NaN if it is missing, `None` if it is a word.
     pub(super) fn value(self) -> Option<f64> {
         match self {
             Self::Number(value) => Some(value),
@@ -23,11 +23,11 @@ impl Field {
     }
 }
 
-/// How fields are read.
+/// Rules for reading fields.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Syntax {
     pub(super) decimal: Decimal,
-    /// Whether [`is_missing_word`] counts as missing.
+    /// True if an [`is_missing_word`] counts as missing.
     pub(super) missing_words: bool,
 }
 
@@ -38,7 +38,7 @@ impl Syntax {
         }
         let number = match self.decimal {
             Decimal::Point => Cow::Borrowed(text),
-            // Both marks in one table would be a guess.
+            // A table with both decimal signs is ambiguous.
             Decimal::Comma if text.contains('.') => return Field::Word,
             Decimal::Comma => Cow::Owned(text.replacen(',', ".", 1)),
         };
@@ -52,8 +52,8 @@ impl Syntax {
     }
 }
 
-/// The usual words for a missing entry, beyond an empty field, NA and NaN. Each of them may
-/// be a typing mistake, so they count only where missing entries are expected.
+/// The usual words for a missing entry, beyond an empty field, NA and NaN. Each of them may be a
+/// typing mistake, so they count only if missing entries are expected.
 pub(super) fn is_missing_word(text: &str) -> bool {
     matches!(text, "-" | "?")
         || ["n/a", "null"]

@@ -1,13 +1,13 @@
 //! A matrix with the names of its rows and columns, and tables of text that hold one.
 //!
-//! | file | what it knows |
+//! | file | task |
 //! |---|---|
 //! | `text` | encodings and line ends |
 //! | `blanks` | runs of blanks that separate fields |
-//! | `dialect` | what separates fields, what stands before decimals |
+//! | `dialect` | separators and decimal signs |
 //! | `field` | numbers, missing entries, words |
 //! | `names` | numbers that may be names |
-//! | `body` | the rows below the first, and what they tell of names |
+//! | `body` | the rows below the first, and rules for finding names |
 //! | `read` | the table as a whole: header, labels, entries |
 
 mod blanks;
@@ -30,8 +30,7 @@ pub use text::Encoding;
 use crate::error::{Error, Result};
 use crate::words::words;
 
-/// What a file held: numbers, and names where it had them. Missing entries are
-/// NaN.
+/// The contents of a file: numbers, and names if it has any. Missing entries are NaN.
 ///
 /// # Shapes
 /// `values` n×m; n row labels, m column labels.
@@ -43,30 +42,30 @@ pub struct Table {
     pub row_labels: Option<Vec<String>>,
     /// Names of the columns.
     pub column_labels: Option<Vec<String>>,
-    /// How it was read, where there was something to decide.
+    /// Its reading, if it is a table of text.
     pub reading: Option<Reading>,
 }
 
-/// How a table of text was read.
+/// The reading of a table of text.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reading {
-    /// The first row names the columns.
+    /// True if the first row holds the names of the columns.
     pub header: bool,
-    /// The first column names the rows.
+    /// True if the first column holds the names of the rows.
     pub labels: bool,
-    /// What stands between two fields.
+    /// The separator between two fields.
     pub separator: Separator,
-    /// What stands before the decimals of a number.
+    /// The decimal sign of numbers.
     pub decimal: Decimal,
-    /// How its characters are stored.
+    /// The encoding of its characters.
     pub encoding: Encoding,
-    /// A guess that might be wrong, and the option that changes it.
+    /// A note on a guess, with the option that changes it.
     #[serde(skip)]
     pub guess: Option<String>,
 }
 
 impl Reading {
-    /// How a table is to be read that [`Table::to_csv`] wrote.
+    /// The reading of the same table after [`Table::to_csv`] wrote it.
     #[must_use]
     pub fn as_written(self) -> Self {
         Self {
@@ -121,7 +120,7 @@ impl Table {
         }
     }
 
-    /// As comma-separated text with the names, in the shortest digits that read
+    /// Comma-separated text with the names, in the shortest digits that read
     /// back the same; missing entries are NaN.
     pub fn to_csv(&self) -> String {
         let mut writer = csv::WriterBuilder::new()
@@ -153,44 +152,44 @@ impl Table {
         String::from_utf8(bytes).expect("what went in was text")
     }
 
-    /// Weights that leave the missing entries out: 0 there, 1 elsewhere; `None`
-    /// where nothing is missing.
+    /// Weights that leave the missing entries out: 0 there, 1 elsewhere. `None` if nothing is
+    /// missing.
     pub fn mask(&self) -> Option<Array2<f64>> {
         let any = self.values.iter().any(|x| x.is_nan());
         any.then(|| self.values.mapv(|x| if x.is_nan() { 0.0 } else { 1.0 }))
     }
 }
 
-/// Whether a table has a header or labels.
+/// The presence of a header or labels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Detect {
-    /// Look and see.
+    /// Detected.
     #[default]
     Auto,
-    /// It has.
+    /// Present.
     Yes,
-    /// It has not.
+    /// Absent.
     No,
 }
 
 words!(Detect, "choice" { Auto = "auto", Yes = "yes", No = "no" });
 
-/// How a .csv, .tsv or .txt file is read. What is `None` is seen in the file.
+/// Options for reading a .csv, .tsv or .txt file. `None` means that the file decides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct TableOptions {
-    /// Whether the first row names the columns.
+    /// The first row holds the names of the columns.
     pub header: Detect,
-    /// Whether the first column names the rows.
+    /// The first column holds the names of the rows.
     pub labels: Detect,
-    /// What stands between two fields.
+    /// The separator between two fields.
     pub separator: Option<Separator>,
-    /// What stands before the decimals of a number.
+    /// The decimal sign of numbers.
     pub decimal: Option<Decimal>,
-    /// How characters are stored: by the byte order mark, UTF-8 without one. Latin-1 is
+    /// The encoding. `None` means that of the byte order mark, or UTF-8 without one. Latin-1 is
     /// never guessed.
     pub encoding: Option<Encoding>,
-    /// Whether `N/A`, `null`, `-` and `?` stand for missing entries. (An empty field, `NA`
-    /// and `NaN` always do.)
+    /// True if `N/A`, `null`, `-` and `?` are missing entries. (An empty field, `NA` and `NaN`
+    /// always are.)
     pub missing_words: bool,
 }
 

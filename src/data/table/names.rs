@@ -1,13 +1,13 @@
-//! Whether a first row or a first column holds names or numbers.
+//! Rules for names in a first row or a first column.
 //!
-//! Words are names. Where numbers could be names (years above a table, the index that pandas
-//! writes), what is decided is a guess: the rules are few, and each guess is said aloud.
+//! Words are names. If numbers could be names (years above a table, the index of pandas), the
+//! decision is a guess. The rules are few, and a note reports each guess.
 
 /// Fields that are all numbers, seen as possible names.
 pub(super) struct Numbers<'a>(pub(super) Vec<&'a str>);
 
 impl Numbers<'_> {
-    /// 0, 1, 2, …: what pandas calls columns and rows without names.
+    /// Returns true for 0, 1, 2, …, which pandas writes for columns and rows without names.
     pub(super) fn count_from_zero(&self) -> bool {
         let mut fields = self.0.iter().enumerate();
         fields.all(|(index, field)| **field == index.to_string())
@@ -39,7 +39,7 @@ impl Numbers<'_> {
         sorted.len() == self.0.len()
     }
 
-    /// No field is empty and none stands twice.
+    /// Returns true if no field is empty and none occurs twice.
     pub(super) fn are_distinct(&self) -> bool {
         let mut sorted = self.0.clone();
         sorted.sort_unstable();
@@ -53,12 +53,12 @@ fn year(field: &str) -> Option<u32> {
     (1000..3000).contains(&year).then_some(year)
 }
 
-/// Whether a number could be a year.
+/// Returns true if a number could be a year.
 pub(super) fn is_year(value: f64) -> bool {
     value.fract() == 0.0 && (1000.0..3000.0).contains(&value)
 }
 
-/// Whether the name of a first column says that it numbers the rows.
+/// Returns true if the name of a first column means row numbers.
 pub(super) fn names_an_index(name: &str) -> bool {
     const NAMES: [&str; 11] = [
         "", "id", "index", "idx", "key", "no", "no.", "nr", "number", "row", "#",
@@ -71,7 +71,8 @@ pub(super) fn names_an_index(name: &str) -> bool {
             .any(|ending| name.ends_with(ending))
 }
 
-/// The corner above a column of row names: empty, or what pandas makes of an empty one.
+/// Returns true for the corner above a column of row names: empty, or pandas' name for an empty
+/// one.
 pub(super) fn is_empty_corner(name: &str) -> bool {
     name.is_empty() || name == "Unnamed: 0"
 }

@@ -13,20 +13,20 @@ use super::{Detect, Reading, Table, TableOptions};
 use crate::data::memory::Room;
 use crate::error::{Error, Result};
 
-/// Bytes in which separator and decimal mark are looked for.
+/// Number of bytes that decide the separator and the decimal sign.
 const BEGINNING: usize = 1 << 16;
 
-/// Reads a table; `usual` is the separator that its name stands for.
+/// Reads a table. `usual` is the usual separator for the ending of its name.
 ///
-/// Lines that begin with `#` are comments. Names are told from entries by words (fields that
-/// are neither numbers nor missing):
+/// Lines that begin with `#` are comments. Names are recognised by words (fields that are neither
+/// numbers nor missing):
 ///
 /// - a first column of words below the first row holds labels;
 /// - a first row of words (beyond a column of labels) is a header, and so is one
 ///   with an empty corner or one field short, as pandas and R write them;
 /// - above labels, a first row that counts from 0 or holds years is a header, if the entries
 ///   are not years themselves;
-/// - a mixture is an error, not a guess: the options say what it is.
+/// - a mixture is an error, unless the options decide.
 ///
 /// Empty fields, `NA` and `NaN` are missing: they become NaN.
 pub(in crate::data) fn read_separated(
@@ -38,7 +38,7 @@ pub(in crate::data) fn read_separated(
     read_within(input, name, usual, options, Room::of(Path::new(name)))
 }
 
-/// The same, within that room: nobody knows how long a table is before its end.
+/// The same with a memory limit, because the length of a table is unknown before its end.
 fn read_within(
     input: impl Read,
     name: &str,
@@ -59,7 +59,8 @@ fn read_within(
         .read_to_end(&mut sample)
         .map_err(unreadable)?;
     if beginning.bytes.len() == BEGINNING {
-        // The last line is torn, unless it is the only one.
+        // The last line of the sample may be incomplete, so it is dropped unless it is the only
+        // one.
         let end = sample.iter().rposition(|byte| *byte == b'\n');
         sample.truncate(end.map_or(sample.len(), |end| end + 1));
     }
@@ -75,7 +76,7 @@ fn read_within(
         decimal,
         missing_words: options.missing_words,
     };
-    // A line end behind the last line: then a record always ends with one.
+    // A line end is added after the last line, so that each record ends with one.
     let text = decoded(beginning.whole(), encoding).chain(&b"\n"[..]);
     let mut reader = reader(room.rows_of(text), separator);
     let mut next = || {
@@ -89,11 +90,11 @@ fn read_within(
             if !more.map_err(|error| csv_error(name, encoding, line, error))? {
                 return Ok::<_, Error>(None);
             }
-            // A line of blanks is no row, wherever it stands.
+            // A line of blanks is not a row.
             if record.len() == 1 && record[0].is_empty() {
                 continue;
             }
-            // Half a character of UTF-16 was replaced by a mark that nobody wrote.
+            // The decoder has replaced half a character of UTF-16 by a mark.
             if encoding == Encoding::Utf16 && is_torn(&record) {
                 return Err(not_text(name, encoding, line));
             }
@@ -117,7 +118,7 @@ fn read_within(
             ..Table::from(Array2::zeros((0, 0)))
         });
     };
-    // The first column waits as text until it is clear what it is.
+    // The first column is stored as text until its kind is known.
     let mut body = Body {
         name,
         syntax,
@@ -130,7 +131,7 @@ fn read_within(
         body.push(&record)?;
     }
     let columns = body.columns.unwrap_or(first.len());
-    // One field short, of words: R's header, unless it is said to be none.
+    // A first row of words with one field less is R's header, unless the options say otherwise.
     let short = first.len() + 1 == columns
         && options.header != Detect::No
         && options.labels != Detect::No
@@ -187,7 +188,7 @@ fn csv_error(name: &str, encoding: Encoding, line: u64, error: csv::Error) -> Er
             path: name.into(),
             source,
         },
-        // Only text that is not UTF-8 is left.
+        // The only other error is text that is not UTF-8.
         _ => not_text(name, encoding, line),
     }
 }
@@ -272,11 +273,11 @@ mod tests {
                 "{text}: {found:?}"
             );
         }
-        // What pandas writes, numbers for names and all.
+        // A table of pandas, with numbers as names.
         let pandas = read(b",0,1,2\n0,5,6,7\n1,8,9,1\n").unwrap();
         assert_eq!(pandas.values, array![[5.0, 6.0, 7.0], [8.0, 9.0, 1.0]]);
         assert_eq!(names(&pandas.row_labels), ["0", "1"]);
-        // A missing entry in the corner, and a row that is too short, are just that.
+        // A missing entry in the corner stays missing, and a row that is too short is an error.
         let missing = read(b",2,3\n4,5,6\n").unwrap();
         assert_eq!(missing.values.dim(), (2, 3));
         assert!(missing.values[[0, 0]].is_nan());
@@ -384,7 +385,7 @@ mod tests {
         assert_eq!(seen(",2001,2002\n0,5,6\n1,7,8\n"), ((2, 2), true, true));
         assert_eq!(seen(",2001,2002\n7,5,6\n3,7,8\n"), ((2, 2), true, true));
         assert_eq!(seen("Unnamed: 0,a\n0,5\n1,7\n"), ((2, 1), true, true));
-        // What R writes, and names that look like missing entries.
+        // A table of R, and names that look like missing entries.
         assert_eq!(seen("\"\",\"a\"\n\"1\",5\n\"2\",7\n"), ((2, 1), true, true));
         assert_eq!(
             seen("gene,a,NA\nTP53,5,6\nNA,7,8\n-,1,2\n"),
@@ -393,7 +394,7 @@ mod tests {
         // Steps above labels: wavelengths, samples.
         assert_eq!(seen("gene,1,2,3\nA,1,2,3\nB,3,4,5\n"), ((2, 3), true, true));
         assert_eq!(seen("s,400,402.5,405\nA,1,2,3\n"), ((1, 3), true, true));
-        // Numbers that are none.
+        // Numbers that are not names.
         assert_eq!(seen("x,1,2\ny,3,4\n"), ((2, 2), false, true));
         assert_eq!(seen("x,1,3,2\ny,3,4,1\n"), ((2, 3), false, true));
         assert_eq!(seen("x,2001,2002\ny,2003,2004\n"), ((2, 2), false, true));
@@ -413,7 +414,7 @@ mod tests {
         for silent in ["1,2\n3,4\n", "a,b\n1,2\n", "id,a\n1,5\n1,6\n", "x,1\ny,2\n"] {
             assert_eq!(guess(silent), None, "{silent}");
         }
-        // Said by the options, it is no guess.
+        // A decision of the options is not a guess.
         let told = TableOptions {
             labels: Detect::No,
             ..TableOptions::default()
@@ -428,7 +429,7 @@ mod tests {
             let options = TableOptions::default();
             read_separated(bytes, "a.txt", Separator::Whitespace, options).unwrap()
         };
-        // As NumPy's savetxt writes it, and as people do.
+        // A table of NumPy's savetxt, and hand-written ones.
         let saved = text(b"# a b\n1.5e+00 2.0e+00\n3.0e+00 4.25e+00\n");
         assert_eq!(saved.values, array![[1.5, 2.0], [3.0, 4.25]]);
         let by_hand = text(b"  x   y\n 1.5\t2 \n\n 30   nan\n");
@@ -438,7 +439,7 @@ mod tests {
         let column = text(b"1\n2\n");
         assert_eq!(column.values, array![[1.0], [2.0]]);
         assert_eq!(text(b"1, 2\n3, 4\n").values.dim(), (2, 2));
-        // Asked for, they separate anywhere; lines are counted as they stand.
+        // With the option, blanks separate fields in every file. Lines are counted as in the file.
         let asked = TableOptions {
             separator: Some(Separator::Whitespace),
             ..TableOptions::default()
@@ -465,7 +466,7 @@ mod tests {
             let (options, room) = (TableOptions::default(), Room::limited(path, bytes));
             read_within(input, "a.csv.gz", Separator::Comma, options, room)
         };
-        // Rows without end, and a row without end: from a small file, if it is packed.
+        // Too many rows, and a row that is too long. (A small compressed file can hold them.)
         let rows = "1,2,3\n".repeat(200_000);
         let found = within(&mut rows.as_bytes(), 1 << 20);
         assert!(matches!(found, Err(Error::ContentsTooLarge { .. })));
@@ -498,7 +499,7 @@ mod tests {
         }
         let table = read(b"n;1,5;x\n").map(|_| ());
         assert!(matches!(table, Err(Error::NotANumber { .. })), "{table:?}");
-        // Both decimal marks in one table.
+        // Both decimal signs in one table.
         let mixed = read(b"1,5;2,5\n3.5;1,5\n4;1,5\n");
         assert!(
             matches!(&mixed, Err(Error::NotANumber { line: 2, field: 1, decimal, .. }) if decimal == "comma"),

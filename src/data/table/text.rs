@@ -1,4 +1,4 @@
-//! Bytes → text: encodings, byte order marks, line ends.
+//! Conversion of bytes to text: encodings, byte order marks, line ends.
 
 use std::fmt;
 use std::io::{self, Read};
@@ -9,17 +9,16 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
 
-/// How characters are stored in a file.
+/// The encoding of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Encoding {
     /// UTF-8, with or without a byte order mark.
     #[serde(rename = "utf-8")]
     Utf8,
-    /// UTF-16 in either byte order, which its mark tells.
+    /// UTF-16 in the byte order of its mark.
     #[serde(rename = "utf-16")]
     Utf16,
-    /// One byte per character. Bytes 80 to 9F are read as in Windows-1252, as everywhere
-    /// on the web.
+    /// One byte per character. Bytes 80 to 9F are read as in Windows-1252, as on the web.
     #[serde(rename = "latin-1")]
     Latin1,
 }
@@ -51,14 +50,14 @@ impl FromStr for Encoding {
     }
 }
 
-/// Bytes that a file begins with, read before the rest to look at them.
+/// The first bytes of a file, read before the rest.
 pub(super) struct Beginning<R> {
     pub(super) bytes: Vec<u8>,
     rest: R,
 }
 
 impl<R: Read> Beginning<R> {
-    /// Reads at most so many bytes.
+    /// Reads at most `most` bytes.
     pub(super) fn of(mut input: R, most: usize) -> io::Result<Self> {
         let mut bytes = Vec::new();
         input.by_ref().take(most as u64).read_to_end(&mut bytes)?;
@@ -71,7 +70,7 @@ impl<R: Read> Beginning<R> {
     }
 }
 
-/// The encoding that a byte order mark tells; UTF-8 without one.
+/// The encoding of a byte order mark; UTF-8 without one.
 pub(super) fn detect(beginning: &[u8]) -> Encoding {
     match beginning {
         [0xff, 0xfe, ..] | [0xfe, 0xff, ..] => Encoding::Utf16,
@@ -79,14 +78,14 @@ pub(super) fn detect(beginning: &[u8]) -> Encoding {
     }
 }
 
-/// The text as UTF-8 with `\n` at the end of each line. UTF-8 is passed on as it is, so that
-/// whoever parses it finds what is not.
+/// The text as UTF-8 with `\n` at the end of each line. UTF-8 is passed on unchanged; the parser
+/// finds bytes that are not UTF-8.
 pub(super) fn decoded<R: Read>(input: R, encoding: Encoding) -> impl Read {
     let mut builder = DecodeReaderBytesBuilder::new();
     builder.utf8_passthru(true).strip_bom(true);
     match encoding {
         Encoding::Utf8 => {}
-        // Without a mark: the byte order of the machines that write such files.
+        // Without a mark: little-endian, the byte order of most machines that write such files.
         Encoding::Utf16 => {
             builder
                 .encoding(Some(encoding_rs::UTF_16LE))
@@ -128,7 +127,7 @@ impl<R: Read> Read for Lines<R> {
                     kept += 1;
                 }
             }
-            // Nothing kept of something read is not yet the end.
+            // A read that gives no bytes after conversion is not the end.
             if kept > 0 || read == 0 {
                 return Ok(kept);
             }
@@ -166,7 +165,7 @@ mod tests {
             assert_eq!(text(&bytes, Encoding::Utf16), "é1\n");
         }
         assert_eq!(text(b"caf\xe9", Encoding::Latin1), "café");
-        // A pair that is torn between two reads.
+        // A pair that is split between two reads.
         let mut lines = decoded(&b"a\r\nb"[..], Encoding::Utf8);
         let (mut all, mut one) = (Vec::new(), [0]);
         while lines.read(&mut one).unwrap() == 1 {

@@ -3,7 +3,7 @@
 use crate::error::Result;
 use crate::experiment::{Contender, DatasetResults, Measure, Moment};
 
-/// A claim of the paper, where it has one, and the result here.
+/// A claim of the paper, if there is one, and our result.
 pub(super) struct Claim {
     pub(super) paper: Option<&'static str>,
     pub(super) found: String,
@@ -22,7 +22,7 @@ pub(super) fn table_1(contender: &str) -> Option<[f64; 2]> {
     row.map(|(_, w, h)| [*w, *h])
 }
 
-/// The paper's benchmark that a dataset stands for.
+/// The paper's benchmark of a dataset.
 pub(super) fn letter(results: &DatasetResults) -> Option<char> {
     let name = results.dataset.name.as_str();
     let (first, rest) = name.split_at(1);
@@ -30,7 +30,7 @@ pub(super) fn letter(results: &DatasetResults) -> Option<char> {
     first.chars().next().filter(|_| is_one)
 }
 
-/// In the order of the page.
+/// The claims in the order of the page.
 pub(super) fn claims(results: &DatasetResults) -> Result<Vec<Claim>> {
     let letter = letter(results);
     let of_a = |text| (letter == Some('a')).then_some(text);

@@ -1,4 +1,4 @@
-//! The pictures of a dataset.
+//! The figures of a dataset.
 
 use super::Plotted;
 use super::claims::letter;
@@ -12,7 +12,7 @@ use crate::metrics::{Spread, density, quantile};
 use crate::plot::{Chart, Scale, Series, short};
 use crate::report::Figure;
 
-/// All pictures, in the order of the report.
+/// All figures, in the order of the report.
 pub(super) fn figures(results: &DatasetResults, protocol: &Protocol) -> Result<Vec<Plotted>> {
     let paper = PaperFigures::of(results);
     let mut all = vec![
@@ -60,7 +60,7 @@ pub(super) fn figures(results: &DatasetResults, protocol: &Protocol) -> Result<V
     Ok(all)
 }
 
-/// The numbers of the paper's figures that show the same.
+/// The numbers of the corresponding figures in the paper.
 #[derive(Default)]
 struct PaperFigures {
     error: &'static str,
@@ -108,7 +108,7 @@ impl PaperFigures {
     }
 }
 
-/// A caption that names the paper's figure, where there is one.
+/// A caption that names the paper's figure, if there is one.
 fn caption(text: &str, paper: &str, how: &str) -> String {
     if paper.is_empty() {
         text.into()
@@ -117,7 +117,7 @@ fn caption(text: &str, paper: &str, how: &str) -> String {
     }
 }
 
-/// How the paper shows the same.
+/// Difference of the paper's figure.
 const THREE_METHODS: &str = "shows MU, P-MU and AltBi";
 
 fn plotted(name: &str, title: String, caption: String, chart: &Chart) -> Plotted {
@@ -133,7 +133,7 @@ fn plotted(name: &str, title: String, caption: String, chart: &Chart) -> Plotted
     }
 }
 
-/// The median over starts of what a fit shows on its way.
+/// The median over starts of a curve.
 fn median_curve(
     trials: &[TrialRecord],
     limit: usize,
@@ -182,7 +182,7 @@ fn error_by_iteration(results: &DatasetResults, protocol: &Protocol, paper: &str
         "D(X, WH) / D(X, mean of X), the median over starts, without the stopping rule. An \
          iteration of MU and P-MU has one update of W, that of the others T.",
     );
-    // Both errors are D over a number that depends on X alone.
+    // Both errors are D divided by a number that depends only on X.
     let first = |measure| results.values("altbi", Moment::Stopped, measure)[0];
     let factor = first(Measure::PaperRelativeError) / first(Measure::RelativeError);
     text += &format!(" In the paper's definition multiply by {}.", short(factor));
@@ -294,7 +294,7 @@ fn boxes(
     )
 }
 
-/// P-MU over λ, between the methods without a λ to choose.
+/// P-MU as a function of λ, beside the methods without a λ to choose.
 fn response(results: &DatasetResults, measure: Measure, paper: &str) -> Plotted {
     let scale = match measure {
         Measure::RelativeError => Scale::Logarithmic,
@@ -313,7 +313,7 @@ fn response(results: &DatasetResults, measure: Measure, paper: &str) -> Plotted 
         let label = own(name).map_or(name.into(), |one| one.label.clone());
         shown.push((label.replace(" λ", ""), name.into(), colour));
     }
-    // A series per colour, in the order of the other pictures.
+    // A series per colour, in the order of the other figures.
     for colour in 0..compared.len() {
         let mut points = Vec::new();
         for (place, (_, name, _)) in shown.iter().enumerate().filter(|(_, s)| s.2 == colour) {
@@ -334,7 +334,7 @@ fn response(results: &DatasetResults, measure: Measure, paper: &str) -> Plotted 
     plotted(name, title.into(), text, &chart)
 }
 
-/// How the paper shows λ.
+/// Difference of the paper's figures of λ.
 const ONE_START: &str = "shows it for one start";
 
 fn lambda_by_row(results: &DatasetResults, paper: &str) -> Result<Plotted> {
@@ -358,10 +358,10 @@ fn lambda_by_row(results: &DatasetResults, paper: &str) -> Result<Plotted> {
     Ok(plotted("lambda_rows", "λ of each row".into(), text, &chart))
 }
 
-/// Which rows no picture of λ shows.
+/// The rows that are missing in figures of λ.
 const LEFT_OUT: &str = "Rows of zeros in W, whose λᵢ does nothing, are left out.";
 
-/// Places of a density curve.
+/// Number of points of a density curve.
 const PLACES: usize = 161;
 
 fn lambda_density(results: &DatasetResults, paper: &str) -> Result<Plotted> {
@@ -392,7 +392,7 @@ fn lambda_density(results: &DatasetResults, paper: &str) -> Result<Plotted> {
     Ok(plotted("lambda_density", title, text, &chart))
 }
 
-/// At most some thousands of them, evenly: more do not change a curve that is seen.
+/// An even sample of at most some thousands of values. More do not change a visible curve.
 fn thinned(values: &[f64]) -> Vec<f64> {
     let every = values.len().div_ceil(5000).max(1);
     values.iter().step_by(every).copied().collect()

@@ -1,12 +1,12 @@
 //! The report of an experiment: tables, figures, and one page with all of them.
 //!
-//! | file | what |
+//! | file | contents |
 //! |---|---|
-//! | `report.html` | everything, in one page that needs nothing but itself |
+//! | `report.html` | all results, in one self-contained page |
 //! | `tables/fits.csv` | every fit at every moment |
 //! | `tables/summary.csv` | mean, deviation and quartiles over starts |
 //! | `tables/comparisons.csv` | AltBi minus each rival: mean, standard error, p |
-//! | `figures/DATASET/*.svg`, `.csv` | every picture, and the numbers behind it |
+//! | `figures/DATASET/*.svg`, `.csv` | every figure, and its numbers |
 
 mod claims;
 mod figures;
@@ -21,7 +21,7 @@ use crate::data::write_whole;
 use crate::error::Result;
 use crate::experiment::{Comparison, DatasetResults, Results, comparisons};
 
-/// A picture with the numbers behind it.
+/// A figure with its numbers.
 struct Plotted {
     figure: Figure,
     csv: String,
@@ -39,7 +39,7 @@ struct Chapter<'a> {
 pub struct ExperimentReport<'a> {
     results: &'a Results,
     chapters: Vec<Chapter<'a>>,
-    /// All tests, which p is corrected for.
+    /// Number of tests that p is corrected for.
     tests: usize,
 }
 
@@ -80,13 +80,13 @@ impl<'a> ExperimentReport<'a> {
         ] {
             write_whole(&folder.join("tables").join(name), text.as_bytes())?;
         }
-        // Pictures of datasets that are no longer part of the report would mislead.
+        // Figures of datasets that are no longer part of the report are removed.
         if let Ok(entries) = std::fs::read_dir(folder.join("figures")) {
             for entry in entries.flatten() {
                 let own =
                     |chapter: &Chapter<'_>| entry.file_name() == *chapter.results.dataset.name;
                 if !self.chapters.iter().any(own) {
-                    // Nothing depends on it.
+                    // An error here has no consequences.
                     let _ = std::fs::remove_dir_all(entry.path());
                 }
             }

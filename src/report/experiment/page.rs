@@ -1,4 +1,4 @@
-//! The page.
+//! The page of an experiment.
 
 use std::fmt::Write;
 
@@ -128,7 +128,7 @@ fn section(chapter: &Chapter<'_>, protocol: &Protocol, tests: usize) -> String {
     text.push_str(&differences(chapter, protocol, tests));
     text.push_str("</section>\n<main>\n");
     for plotted in &chapter.figures {
-        // Names are unique within a dataset; on the page there are several.
+        // Names are unique only within a dataset, and the page has several datasets.
         let mut figure = plotted.figure.clone();
         figure.name = format!("{}-{}", dataset.name, figure.name);
         text.push_str(&figure_element(&figure));
@@ -138,7 +138,7 @@ fn section(chapter: &Chapter<'_>, protocol: &Protocol, tests: usize) -> String {
 
 /// Mean ± deviation of every measure, one row per contender.
 fn measures(results: &DatasetResults, moment: Moment, protocol: &Protocol) -> String {
-    // The first λ is the same at every moment, and stands above.
+    // The first λ is the same at every moment, and is shown above.
     let known = |measure: &&Measure| {
         **measure != Measure::LambdaAtStart && results.spread("altbi", moment, **measure).is_some()
     };
@@ -182,7 +182,7 @@ fn number(measure: Measure, mean: f64, deviation: f64) -> String {
         Measure::Seconds => (format!("{mean:.2}"), format!("{deviation:.2}")),
         _ => (digits(mean, 3), digits(deviation, 2)),
     };
-    // One start has no deviation, and a budget none that matters.
+    // One start has no deviation, and that of a budget is zero.
     if deviation.contains("NaN") || deviation.trim_matches(['0', '.']).is_empty() {
         mean
     } else {
@@ -190,7 +190,7 @@ fn number(measure: Measure, mean: f64, deviation: f64) -> String {
     }
 }
 
-/// A number for a crowded table.
+/// A number with few digits, for a wide table.
 fn digits(value: f64, digits: usize) -> String {
     if value == 0.0 {
         return "0".into();

@@ -1,4 +1,4 @@
-//! Original signals and maps, beside what was found.
+//! True signals and maps, beside the estimated ones.
 
 use std::fmt::Write;
 
@@ -14,10 +14,10 @@ use crate::plot::Maps;
 use crate::report::Figure;
 use crate::report::signals::strips;
 
-/// Whose factors are shown: the paper's method, and the same without a penalty.
+/// The methods whose factors are shown: the paper's, and the same without a penalty.
 const SHOWN: [(&str, &str); 2] = [("altbi", "AltBi"), ("mu-t", "MU-T")];
 
-/// The columns of W (and maps of H) in truth and as found, in the same order.
+/// The true and the estimated columns of W (and maps of H), in the same order.
 pub(super) fn signals(results: &DatasetResults) -> Result<Vec<Plotted>> {
     let start = results.middle_start();
     let truth = results.truth()?;
@@ -87,7 +87,7 @@ pub(super) fn signals(results: &DatasetResults) -> Result<Vec<Plotted>> {
     Ok(all)
 }
 
-/// The found components in the order of the true ones.
+/// The estimated components in the order of the true ones.
 fn matched(truth: &Factors, found: Factors) -> Result<Factors> {
     let order = recovery(&truth.w, &truth.h, &found.w, &found.h)?.assignment;
     Ok(Factors {
