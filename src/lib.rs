@@ -35,6 +35,8 @@
 pub mod adapters;
 pub mod bunch;
 pub mod check;
+#[cfg(feature = "cli")]
+pub mod cli;
 pub mod config;
 pub mod criterion;
 #[cfg(feature = "data")]

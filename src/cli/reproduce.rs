@@ -4,12 +4,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use altbi::experiment::{
+use crate::experiment::{
     Archive, BenchmarkName, Campaign, CampaignEnding, Contender, Dataset, DatasetResults, Measure,
     Moment, Progress as FitProgress, Protocol, Results, Size, Watcher,
 };
-use altbi::report::{ExperimentReport, shell_quoted};
-use altbi::{Error, Result};
+use crate::report::{ExperimentReport, shell_quoted};
+use crate::{Error, Result};
 use clap::{Args, ValueEnum};
 
 use super::Ending;

@@ -11,15 +11,15 @@ mod summary;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use altbi::criterion::{Entries, OuterError, Unseen};
-use altbi::data::{Benchmark, Reading, Source, Table, demo, text_fingerprint};
-use altbi::metrics::recovery;
-use altbi::problem::{Scale, Scaling};
-use altbi::report::{
+use crate::criterion::{Entries, OuterError, Unseen};
+use crate::data::{Benchmark, Reading, Source, Table, demo, text_fingerprint};
+use crate::metrics::recovery;
+use crate::problem::{Scale, Scaling};
+use crate::report::{
     Choice, HeldOutShare, Labels, RunFolder, RunRecords, SparseRecord, Summary, shell_quoted,
 };
-use altbi::solver::StartRecord;
-use altbi::{
+use crate::solver::StartRecord;
+use crate::{
     AltBiConfig, Checkpoint, CheckpointFault, Error, Matrix, Outcome, PenaltyTerm, Problem, Result,
     Side, Solver, StopReason,
 };
