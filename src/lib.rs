@@ -22,7 +22,7 @@
 //! | [`data`], [`report`], [`plot`] | files in; run folders, pages and pictures out |
 //! | [`processes`] | the processes that share one run, on MPI or as threads |
 //! | `adapters` | fit and transform for smartcore and linfa, behind features of these names |
-//! | `numerics`, [`sparse`], [`split`], [`words`], [`device`], [`error`] | the ground floor |
+//! | `numerics`, [`sparse`], [`split`], `words`, [`device`], [`error`] | the ground floor |
 //!
 //! With `default-features = false` the crate is what factorises and differentiates. Further
 //! rooms are features, each with those before it: `data` ([`data`]), `lab` ([`experiment`],
@@ -30,6 +30,14 @@
 
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
+// A type in a public signature is public itself.
+#![warn(unnameable_types)]
+// The command uses most of every room; a room alone need not.
+#![cfg_attr(not(feature = "cli"), allow(dead_code, unused_imports))]
+
+// Tests here share a file with those in the folder `tests`, which call the crate by its name.
+#[cfg(test)]
+extern crate self as altbi;
 
 #[cfg(any(feature = "linfa", feature = "smartcore"))]
 pub mod adapters;
@@ -67,10 +75,12 @@ pub mod solver;
 pub mod sparse;
 pub mod split;
 mod term;
+#[cfg(test)]
+mod tests;
 #[cfg(feature = "lab")]
 pub mod tuner;
 pub mod update;
-pub mod words;
+mod words;
 
 pub use bunch::{Bunch, Pair, Span};
 pub use check::{CheckReport, Verdict, check};

@@ -102,7 +102,7 @@ impl Matrix {
 
     /// The same with other values at the entries that are stored.
     #[must_use]
-    pub fn map(&self, value: impl Fn(f64) -> f64) -> Self {
+    pub(crate) fn map(&self, value: impl Fn(f64) -> f64) -> Self {
         match self {
             Self::Dense(matrix) => Self::Dense(matrix.mapv(value)),
             Self::Sparse(matrix) => Self::Sparse(matrix.map(value)),

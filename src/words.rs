@@ -2,7 +2,9 @@
 //! line: [`FromStr`](std::str::FromStr) and [`Display`](std::fmt::Display) from one list.
 
 /// A setting that is one of a few words.
-pub trait Words: std::str::FromStr<Err = crate::Error> + Copy + Send + Sync + 'static {
+pub(crate) trait Words:
+    std::str::FromStr<Err = crate::Error> + Copy + Send + Sync + 'static
+{
     /// The words, in the order of the values.
     const WORDS: &'static [&'static str];
 }

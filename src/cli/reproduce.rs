@@ -98,7 +98,7 @@ pub fn reproduce(arguments: &ReproduceArguments) -> Result<Ending> {
     let campaign = Campaign::new(&datasets, protocol)?;
     let show = Arc::new(Show::new(silent));
     let archive = Archive::open(&arguments.out, &campaign)?;
-    let ending = campaign.run(&archive, arguments.threads, show.clone());
+    let ending = campaign.watched(&archive, arguments.threads, show.clone());
     show.progress.clear();
     if ending? == CampaignEnding::Interrupted {
         complain(format!(

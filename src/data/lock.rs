@@ -36,7 +36,7 @@ impl Drop for Lock {
 /// A folder that belongs to one command from the first moment. Unless it is
 /// [kept](Self::keep), it goes again, with the folders above it that were made for it.
 #[derive(Debug)]
-pub struct Reservation {
+pub(crate) struct Reservation {
     path: PathBuf,
     /// The file in it that is locked.
     file: &'static str,

@@ -11,7 +11,7 @@ const PAPER_LAMBDA: f64 = 0.5;
 
 /// A method with the λ it is run with.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Contender {
+pub(crate) struct Contender {
     /// In file names and tables of numbers.
     pub name: String,
     /// In sentences and legends.

@@ -25,7 +25,7 @@ use crate::numerics::{Precision, to_host};
 /// # Memory
 /// As one bunch.
 #[derive(Debug, Clone, Copy)]
-pub struct FiniteDifferences {
+pub(crate) struct FiniteDifferences {
     /// First h relative to λ or, where that is larger, to a hundredth of the λ
     /// that pulls as hard as the fit.
     pub relative_step: f64,

@@ -25,7 +25,7 @@ use crate::update::Direction;
 /// # Memory
 /// Three n×r×r tensors.
 #[derive(Debug, Clone, Copy)]
-pub struct Implicit {
+pub(crate) struct Implicit {
     /// Largest movement of an entry of w in one update, relative to the largest
     /// entry of its row, that counts as standing still (at least sixteen times the
     /// precision's epsilon).

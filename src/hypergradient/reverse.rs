@@ -21,7 +21,7 @@ use crate::numerics::to_host;
 /// independent they are then taken in blocks of [`block_rows`](Reverse::block_rows) and the
 /// memory does not grow with n beyond a block.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Reverse {
+pub(crate) struct Reverse {
     /// Rows per tape; `None` chooses so many that x of a block has about 2¹⁵
     /// entries (256 kB: what an operation leaves is in the cache for the next). The blocks do not depend on the machine.
     pub block_rows: Option<usize>,

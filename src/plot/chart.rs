@@ -7,7 +7,7 @@ use super::series::Series;
 
 /// How y is laid out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Scale {
+pub(crate) enum Scale {
     /// As it is.
     Linear,
     /// By its logarithm; what is not positive is left out. (As it is where all values lie
@@ -17,7 +17,7 @@ pub enum Scale {
 
 /// A picture with two axes.
 #[derive(Debug, Clone)]
-pub struct Chart {
+pub(crate) struct Chart {
     /// Under the x axis.
     pub x_label: String,
     /// Beside the y axis.

@@ -2,7 +2,7 @@
 
 /// How a series is drawn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Mark {
+pub(crate) enum Mark {
     /// A line through the points.
     Line,
     /// The points alone; very many of them as cells, the darker the more points are in one.
@@ -17,7 +17,7 @@ pub enum Mark {
 
 /// Named points.
 #[derive(Debug, Clone)]
-pub struct Series {
+pub(crate) struct Series {
     /// Its name in the legend; empty for none.
     pub name: String,
     /// (x, y).

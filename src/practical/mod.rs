@@ -159,7 +159,7 @@ impl Practical {
     }
 
     /// Iterations that a stage may take at most.
-    pub fn longest(&self, stage: Stage) -> usize {
+    pub(crate) fn longest(&self, stage: Stage) -> usize {
         match stage {
             Stage::Plain | Stage::SolvedAgain => LONGEST,
             Stage::Tuned => self.config.max_iterations,

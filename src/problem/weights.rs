@@ -169,7 +169,7 @@ impl Weights {
     }
 
     /// As a matrix of either kind: a sparse one where only what is listed has a weight.
-    pub fn to_stored(&self) -> Matrix {
+    pub(crate) fn to_stored(&self) -> Matrix {
         match self {
             Self::Listed { at, elsewhere } if *elsewhere == 0.0 => Matrix::Sparse(at.clone()),
             other => Matrix::Dense(other.to_array()),

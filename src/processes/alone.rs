@@ -4,7 +4,7 @@ use super::Communicator;
 
 /// One process, which has everything.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Alone;
+pub(crate) struct Alone;
 
 impl Communicator for Alone {
     fn rank(&self) -> usize {

@@ -60,7 +60,7 @@ impl Job {
     }
 
     /// The cores of this machine for each process that runs on it.
-    pub fn cores(&self) -> usize {
+    pub(crate) fn cores(&self) -> usize {
         let beside = ["OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS"];
         let beside = beside
             .iter()
@@ -76,7 +76,7 @@ impl Job {
 
     /// Ends all processes at once, where there are others that may wait for this one: for an
     /// error that they do not know of.
-    pub fn abandon(&self, code: i32) {
+    pub(crate) fn abandon(&self, code: i32) {
         #[cfg(feature = "mpi")]
         if self.universe.is_some() && !self.processes.is_alone() {
             super::MessagePassing::abort(code);

@@ -7,7 +7,7 @@
 //!
 //! | communicator | processes |
 //! |---|---|
-//! | [`Alone`] | one: nothing is exchanged |
+//! | `Alone` | one: nothing is exchanged |
 //! | [`Threads`] | threads of one program, to try a plug-in without MPI |
 //! | `MessagePassing` | those of an MPI job (feature `mpi`) |
 //!
@@ -30,12 +30,12 @@ use std::fmt::Debug;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-pub use alone::Alone;
+use alone::Alone;
 #[cfg(feature = "data")]
 pub(crate) use exact::{Wide, add};
 pub use job::Job;
 #[cfg(feature = "mpi")]
-pub use message_passing::MessagePassing;
+use message_passing::MessagePassing;
 pub use share::Share;
 pub use threads::Threads;
 
@@ -43,7 +43,7 @@ use crate::error::{Error, Result};
 
 /// How numbers travel between processes. Every method but the first two is called by all
 /// processes together.
-pub trait Communicator: Debug + Send + Sync {
+pub(crate) trait Communicator: Debug + Send + Sync {
     /// The number of this process, from 0.
     fn rank(&self) -> usize;
 
@@ -98,7 +98,7 @@ impl Default for Processes {
 
 impl Processes {
     /// Those of a communicator.
-    pub fn new(communicator: impl Communicator + 'static) -> Self {
+    pub(crate) fn new(communicator: impl Communicator + 'static) -> Self {
         Self {
             communicator: Arc::new(communicator),
             traffic: Arc::default(),
@@ -182,7 +182,7 @@ impl Processes {
     }
 
     /// Replaces each number by the largest of all processes.
-    pub fn largest(&self, values: &mut [f64]) {
+    pub(crate) fn largest(&self, values: &mut [f64]) {
         if !self.is_alone() {
             self.before(Call::Largest, values.len(), Some(values.len()));
             self.communicator.largest(values);
@@ -190,7 +190,7 @@ impl Processes {
     }
 
     /// Whether it holds on some process.
-    pub fn any(&self, holds: bool) -> bool {
+    pub(crate) fn any(&self, holds: bool) -> bool {
         let mut flag = [f64::from(u8::from(holds))];
         self.largest(&mut flag);
         flag[0] > 0.0
@@ -206,7 +206,7 @@ impl Processes {
     }
 
     /// The numbers of all processes, on all of them.
-    pub fn gather_on_all(&self, part: Vec<f64>) -> Vec<f64> {
+    pub(crate) fn gather_on_all(&self, part: Vec<f64>) -> Vec<f64> {
         if self.is_alone() {
             return part;
         }
@@ -217,7 +217,7 @@ impl Processes {
 
     /// Hands numbers to the processes before and after this one; what these hand over, as far
     /// as there are such processes.
-    pub fn exchange(&self, to_before: &[f64], to_after: &[f64]) -> [Option<Vec<f64>>; 2] {
+    pub(crate) fn exchange(&self, to_before: &[f64], to_after: &[f64]) -> [Option<Vec<f64>>; 2] {
         if self.is_alone() {
             return [None, None];
         }
@@ -226,7 +226,7 @@ impl Processes {
     }
 
     /// Whether a result was an error, and all processes know of it: none waits for another.
-    pub fn has_failed_together(&self) -> bool {
+    pub(crate) fn has_failed_together(&self) -> bool {
         self.traffic.failed.load(Ordering::Relaxed)
     }
 

@@ -14,7 +14,7 @@ use crate::plot::{Chart, Scale, Series, escape, short};
 
 /// The contents of `bias.json`: all but the hypergradients.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct BiasRecords {
+pub(crate) struct BiasRecords {
     /// The bunch that was differentiated, in a sentence.
     pub about: String,
     /// The T that the reader asks about.

@@ -13,7 +13,7 @@ use crate::error::{Error, Result};
 use crate::plot::escape;
 
 /// Records that a command keeps in a folder of their own, in [`FILE`](Self::FILE).
-pub trait KeptRecords: Serialize + DeserializeOwned {
+pub(crate) trait KeptRecords: Serialize + DeserializeOwned {
     /// The file of JSON that makes a folder one of theirs.
     const FILE: &'static str;
 

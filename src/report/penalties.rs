@@ -7,7 +7,7 @@ use crate::solver::Outcome;
 
 /// One tuned penalty of a run, as `summary.json` tells of it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PenaltyRecord {
+pub(crate) struct PenaltyRecord {
     /// Its name.
     pub penalty: String,
     /// The factor that it is on.

@@ -16,7 +16,7 @@ use crate::sparse::Zeros;
 /// `settings` is whatever the run was configured with; the command passes its
 /// whole configuration.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Summary<Settings> {
+pub(crate) struct Summary<Settings> {
     /// The run's configuration.
     pub settings: Settings,
     /// The seed of its random start.
@@ -97,7 +97,7 @@ pub struct Summary<Settings> {
 
 /// The candidates of a run with the preset `practical`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Choice {
+pub(crate) struct Choice {
     /// All of them.
     pub candidates: Vec<Candidate>,
     /// The one that was taken: that with the lowest outer error, or plain updates where it does
@@ -107,7 +107,7 @@ pub struct Choice {
 
 /// The stored entries of a sparse X, and the meaning of the others.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct SparseRecord {
+pub(crate) struct SparseRecord {
     /// Entries that are stored.
     pub stored: usize,
     /// Their share of all entries.
@@ -132,7 +132,7 @@ impl SparseRecord {
 
 /// A run that another one goes on from.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Continued {
+pub(crate) struct Continued {
     /// Its folder.
     pub run: String,
     /// The iterations after which it ended.
@@ -141,7 +141,7 @@ pub struct Continued {
 
 /// The weights of all fitted entries and of all held-out ones, summed.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct HeldOutShare {
+pub(crate) struct HeldOutShare {
     /// Of the entries that the updates saw.
     pub training_weight: f64,
     /// Of the entries that they did not.

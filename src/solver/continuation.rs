@@ -13,7 +13,7 @@ use crate::problem::Problem;
 /// # Shapes
 /// W n×r, H r×m, λ p×1 for p weights.
 #[derive(Debug, Clone)]
-pub struct Ended {
+pub(crate) struct Ended {
     /// The factors that were kept.
     pub factors: Factors,
     /// λ that belongs to them.
@@ -42,7 +42,7 @@ impl Solver {
     /// # Errors
     /// As [`run`](Self::run); [`Error::Shape`] for factors or a λ of another problem;
     /// [`Error::Setting`] if there is no iteration left to do.
-    pub fn go_on_after(&mut self, problem: &Problem, ended: Ended) -> Result<Outcome> {
+    pub(crate) fn go_on_after(&mut self, problem: &Problem, ended: Ended) -> Result<Outcome> {
         problem.processes().agree(self.check(problem))?;
         let (iteration, limit) = (ended.iteration(), self.config.max_iterations);
         if limit <= iteration {

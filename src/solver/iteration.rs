@@ -49,7 +49,7 @@ impl Solver {
     ///
     /// # Errors
     /// As [`init`](Self::init).
-    pub fn begin<'a>(&'a self, problem: &'a Problem) -> Result<(State, Stepper<'a>)> {
+    pub(crate) fn begin<'a>(&'a self, problem: &'a Problem) -> Result<(State, Stepper<'a>)> {
         self.check(problem)?;
         let (mut engine, _) = self.engine(problem)?;
         let state = self.start(problem, engine.as_mut())?;
@@ -64,8 +64,7 @@ impl Solver {
     /// One outer iteration.
     ///
     /// Every call prepares the engine anew, which costs about as much as an update;
-    /// [`begin`](Self::begin) and [`run`](Self::run) do so once. The engines are not
-    /// compared here.
+    /// [`run`](Self::run) does so once. The engines are not compared here.
     ///
     /// # Errors
     /// [`Error::NotFinite`], and what the engine and the hypergradient's mode refuse.
@@ -239,7 +238,7 @@ impl Solver {
 }
 
 /// Iterations one at a time, in the caller's hands. Made by [`Solver::begin`].
-pub struct Stepper<'a> {
+pub(crate) struct Stepper<'a> {
     solver: &'a Solver,
     problem: &'a Problem,
     workspace: Workspace,

@@ -143,7 +143,7 @@ impl Task {
     }
 
     /// D(X, truth) over the entries that are fitted, where there is a truth.
-    pub fn noise(&self) -> Option<f64> {
+    pub(crate) fn noise(&self) -> Option<f64> {
         let Judge::Truth(truth) = &self.judge else {
             return None;
         };
@@ -163,7 +163,7 @@ impl Task {
     }
 
     /// The weight of the held-out entries.
-    pub fn held_out_weight(&self) -> f64 {
+    pub(crate) fn held_out_weight(&self) -> f64 {
         self.split
             .held_out_weights()
             .map_or(0.0, |weights| weights.sum())
@@ -171,7 +171,7 @@ impl Task {
 
     /// The training error that noise makes for each unit of held-out error. (Where counts are
     /// split, the noise of either part goes by its share.)
-    pub fn training_per_held_out(&self) -> f64 {
+    pub(crate) fn training_per_held_out(&self) -> f64 {
         match self.outer.unseen {
             Unseen::Counts(share) => share / (1.0 - share),
             _ => self.training_weight() / self.held_out_weight(),
@@ -179,7 +179,7 @@ impl Task {
     }
 
     /// The weight of the entries that are fitted.
-    pub fn training_weight(&self) -> f64 {
+    pub(crate) fn training_weight(&self) -> f64 {
         let [n, m] = self.split.shape();
         self.split
             .mask()

@@ -149,7 +149,7 @@ impl Rule {
 
     /// Whether each row is updated on its own, so that rows may be treated
     /// separately.
-    pub fn is_separable(&self) -> bool {
+    pub(crate) fn is_separable(&self) -> bool {
         self.terms
             .iter()
             .all(|term| term.penalty.coupling().is_none())
@@ -159,7 +159,7 @@ impl Rule {
     ///
     /// # Shapes
     /// `factor` n×r, `other` r×m, result n×m.
-    pub fn reconstruct(&self, factor: &Tensor<2>, other: &Tensor<2>) -> Tensor<2> {
+    pub(crate) fn reconstruct(&self, factor: &Tensor<2>, other: &Tensor<2>) -> Tensor<2> {
         factor
             .clone()
             .matmul(other.clone())

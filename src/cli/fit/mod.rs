@@ -240,7 +240,7 @@ impl<'a> Run<'a> {
         let piped = arguments.data.as_deref() == Some("-");
         let reading = data.reading.clone();
         let kept = reading.clone().map(|reading| match (piped, &folder) {
-            (true, Some(_)) => reading.as_written(),
+            (true, Some(_)) => reading.written(),
             _ => reading,
         });
         let config = arguments.config_text(source.as_ref(), solver.rank, kept.as_ref());

@@ -44,12 +44,12 @@ pub struct Table {
     /// Names of the columns.
     pub column_labels: Option<Vec<String>>,
     /// How it was read, where there was something to decide.
-    pub reading: Option<Reading>,
+    pub(crate) reading: Option<Reading>,
 }
 
 /// How a table of text was read.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Reading {
+pub(crate) struct Reading {
     /// The first row names the columns.
     pub header: bool,
     /// The first column names the rows.
@@ -68,7 +68,7 @@ pub struct Reading {
 impl Reading {
     /// How a table is to be read that [`Table::to_csv`] wrote.
     #[must_use]
-    pub fn as_written(self) -> Self {
+    pub fn written(self) -> Self {
         Self {
             separator: Separator::Comma,
             decimal: Decimal::Point,
