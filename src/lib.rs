@@ -17,7 +17,7 @@
 //! | [`tuner`] | other ways to choose λ, at equal budget |
 //! | [`check`](mod@check) | is this hypergradient right? |
 //! | [`problem`], [`factors`] | the doors from host data to tensors |
-//! | [`metrics`] | relative error, sparsity, SIR; means, quartiles, paired tests |
+//! | [`metrics`] | relative error, sparsity, SIR |
 //! | [`experiment`] | dataset × method × start → records: the paper's evaluation |
 //! | [`data`], [`report`], [`plot`] | files in; run folders, pages and pictures out |
 //! | [`processes`] | the processes that share one run, on MPI or as threads |
@@ -26,7 +26,8 @@
 //!
 //! With `default-features = false` the crate is what factorises and differentiates. Further
 //! rooms are features, each with those before it: `data` ([`data`]), `lab` ([`experiment`],
-//! [`ranks`], [`tuner`]), `report` ([`report`], [`plot`]) and `cli` (the command; the default).
+//! [`ranks`], [`tuner`]), `report` ([`report`], [`plot`]) and `cli` ([`cli`], the command; the
+//! default).
 
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]

@@ -11,6 +11,55 @@
 //! | [`Threads`] | threads of one program, to try a plug-in without MPI |
 //! | `MessagePassing` | those of an MPI job (feature `mpi`) |
 //!
+//! Each process makes a problem of its own rows, and all of them run it together:
+//!
+//! ```
+//! use altbi::processes::{Processes, Share, Threads};
+//! use altbi::{AltBiConfig, Beta, L1, Outcome, Precision, Problem, Result, Zeros};
+//!
+//! fn fit(x: &ndarray::Array2<f64>, processes: &Processes) -> Result<Option<Outcome>> {
+//!     let share = Share::of(processes, x.nrows())?;
+//!     // (A program whose X is too large for a machine reads only these rows.)
+//!     let rows = share.cut(x).into();
+//!     let problem = Problem::of_share(rows, Zeros::Data, None, Precision::F64, share)?;
+//!     let config = AltBiConfig::new(2).with_max_iterations(10);
+//!     let outcome = config.solver(Beta::KL, L1).run(&problem)?;
+//!     // All rows of W and λ, on process 0.
+//!     Ok(outcome.gathered())
+//! }
+//!
+//! let x = ndarray::Array2::from_shape_fn((20, 6), |(i, j)| 1.0 + ((i * j) % 5) as f64);
+//! let mut outcomes = Threads::run(2, |processes| fit(&x, &processes)).into_iter();
+//! assert_eq!(outcomes.next().unwrap()?.unwrap().w.dim(), (20, 2));
+//! assert!(outcomes.next().unwrap()?.is_none());
+//! # Ok::<(), altbi::Error>(())
+//! ```
+//!
+//! Under `mpirun -n 4`, in a build with the feature `mpi`, a [`Job`] has the processes, and each
+//! of them reads its rows of a file ([`Source::read_share`](crate::data::Source::read_share)):
+//!
+//! ```no_run
+//! use altbi::data::{Contents, Source, TableOptions};
+//! use altbi::processes::Job;
+//! use altbi::{AltBiConfig, Beta, L1, Precision, Problem, Zeros};
+//!
+//! fn main() -> altbi::Result<()> {
+//!     let job = Job::join()?;
+//!     let file = Source::from("big.npy");
+//!     let (contents, share) = file.read_share(TableOptions::default(), job.processes())?;
+//!     let rows = match contents {
+//!         Contents::Table(table) => table.values.into(),
+//!         Contents::Sparse(matrix) => matrix.into(),
+//!     };
+//!     let problem = Problem::of_share(rows, Zeros::Data, None, Precision::F64, share)?;
+//!     let outcome = AltBiConfig::new(20).solver(Beta::KL, L1).run(&problem)?;
+//!     if let Some(outcome) = outcome.gathered() {
+//!         println!("{} after {} iterations", outcome.stop_reason, outcome.iterations);
+//!     }
+//!     Ok(())
+//! }
+//! ```
+//!
 //! All processes must make the same calls in the same order. A [`Processes`] that is
 //! [checked](Processes::checked), as in builds for debugging, compares number, kind and length
 //! of every call first and ends the job with a message where they differ.

@@ -390,7 +390,7 @@ impl<'a> Run<'a> {
             .observe(Watch::new(&self.progress, "iterating", of, done));
         match (checkpoint, before) {
             (Some(checkpoint), _) => solver.resume(&self.problem, checkpoint),
-            (None, Some(before)) => solver.go_on_after(&self.problem, before.ended.clone()),
+            (None, Some(before)) => solver.go_on_from(&self.problem, before.ended.clone()),
             (None, None) => solver.run(&self.problem),
         }
     }
