@@ -6,7 +6,7 @@
 //! ```
 
 use altbi::data::{Noise, benchmark_b};
-use altbi::plot::{Chart, Scale, Series};
+use altbi::plot::lines;
 use altbi::practical::Practical;
 use altbi::{Beta, Factors, L1, NoPenalty, PenaltyTerm, Precision, Problem, Result, Side, Smooth};
 use ndarray::Array2;
@@ -43,20 +43,22 @@ fn picture() -> Result<String> {
     assert!(with < 0.7 * without);
 
     // One column of the true matrix, of the data and of both reconstructions.
-    let line = |matrix: Array2<f64>| (0..120).map(|row| (row as f64, matrix[[row, 3]])).collect();
+    let line = |matrix: Array2<f64>| -> Vec<(f64, f64)> {
+        (0..120).map(|row| (row as f64, matrix[[row, 3]])).collect()
+    };
     let of = |found: Factors| line(found.w.dot(&found.h));
-    Ok(Chart::new("row", "column 3 of X", Scale::Linear)
-        .sized(860, 300)
-        .with(Series::line("plain", of(plain.outcome.factors())))
-        .with(Series::line("tuned", of(tuned.outcome.factors())))
-        .with(Series::line("truth", line(truth)))
-        .svg())
+    let named = [
+        ("plain", of(plain.outcome.factors())),
+        ("tuned", of(tuned.outcome.factors())),
+        ("truth", line(truth)),
+    ];
+    Ok(lines("row", "column 3 of X", false, &named))
 }
 
-fn main() -> Result<()> {
+fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
     let svg = picture()?;
     if let Some(path) = std::env::args().nth(1) {
-        altbi::data::write_whole(path.as_ref(), svg.as_bytes())?;
+        std::fs::write(path, svg)?;
     }
     Ok(())
 }

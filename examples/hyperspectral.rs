@@ -10,7 +10,7 @@
 use altbi::data::{Noise, benchmark_d};
 use altbi::metrics::recovery;
 use altbi::penalty::Graph;
-use altbi::plot::Maps;
+use altbi::plot::pictures;
 use altbi::practical::Practical;
 use altbi::{Beta, PenaltyTerm, Precision, Problem, Result, Side, Smooth};
 use ndarray::Axis;
@@ -45,19 +45,20 @@ fn picture() -> Result<String> {
         let most = map.fold(0.0, |most: f64, value| most.max(*value));
         map /= most;
     }
-    let mut both = Maps::of_rows(&scene.h, [SIDE, SIDE]);
-    both.maps.extend(Maps::of_rows(&maps, [SIDE, SIDE]).maps);
-    for (place, (name, _)) in both.maps.iter_mut().enumerate() {
-        let kind = if place < MATERIALS { "true" } else { "found" };
-        *name = format!("{kind} {}", place % MATERIALS + 1);
+    let mut both = Vec::new();
+    for (kind, maps) in [("true", &scene.h), ("found", &maps)] {
+        for (k, map) in maps.rows().into_iter().enumerate() {
+            let map = map.to_owned().into_shape_with_order((SIDE, SIDE));
+            both.push((format!("{kind} {}", k + 1), map.expect("a pixel each")));
+        }
     }
-    Ok(both.svg())
+    Ok(pictures(both))
 }
 
-fn main() -> Result<()> {
+fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
     let svg = picture()?;
     if let Some(path) = std::env::args().nth(1) {
-        altbi::data::write_whole(path.as_ref(), svg.as_bytes())?;
+        std::fs::write(path, svg)?;
     }
     Ok(())
 }

@@ -6,7 +6,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use altbi::plot::{Chart, Scale, Series};
+use altbi::plot::lines;
 use altbi::{AltBiConfig, Beta, L1, Observer, Record, Result, Signal, State};
 
 type Line = Vec<(f64, f64)>;
@@ -29,13 +29,13 @@ impl Observer for Plotter {
 
 impl Plotter {
     fn svg(&self) -> String {
-        let lines = self.0.lock().unwrap();
-        let names = ["divergence", "with the penalty", "median of λ"];
-        let chart = Chart::new("iteration", "", Scale::Logarithmic).sized(860, 320);
-        let add = |chart: Chart, (name, points): (&str, &Line)| {
-            chart.with(Series::line(name, points.clone()))
-        };
-        names.into_iter().zip(lines.iter()).fold(chart, add).svg()
+        let [divergence, objective, lambda] = self.0.lock().unwrap().clone();
+        let named = [
+            ("divergence", divergence),
+            ("with the penalty", objective),
+            ("median of λ", lambda),
+        ];
+        lines("iteration", "", true, &named)
     }
 }
 
@@ -57,10 +57,10 @@ fn picture() -> Result<String> {
     Ok(plotter.svg())
 }
 
-fn main() -> Result<()> {
+fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
     let svg = picture()?;
     if let Some(path) = std::env::args().nth(1) {
-        altbi::data::write_whole(path.as_ref(), svg.as_bytes())?;
+        std::fs::write(path, svg)?;
     }
     Ok(())
 }

@@ -17,24 +17,35 @@
 //! | [`tuner`] | rivals: other ways to choose λ, at equal budget |
 //! | [`check`](mod@check) | the gradient checker |
 //! | [`problem`], [`factors`] | checked data and factors |
-//! | [`metrics`] | relative error, sparsity, SIR; means, quartiles, paired tests |
+//! | [`metrics`] | relative error, sparsity, SIR |
 //! | [`experiment`] | the paper's evaluation |
 //! | [`data`], [`report`], [`plot`] | readers and generators; run folders, reports and figures |
 //! | [`processes`] | the processes that share one run, on MPI or as threads |
 //! | `adapters` | fit and transform for smartcore and linfa (features of these names) |
-//! | `numerics`, [`sparse`], [`split`], [`words`], [`device`], [`error`] | common basics |
+//! | `numerics`, [`sparse`], [`split`], `words`, [`device`], [`error`] | the ground floor |
 //!
 //! With `default-features = false` the crate only factorises and differentiates. Each feature
 //! includes those before it: `data` ([`data`]), `lab` ([`experiment`], [`ranks`], [`tuner`]),
-//! `report` ([`report`], [`plot`]) and `cli` (the command; the default).
+//! [`ranks`], [`tuner`]), `report` ([`report`], [`plot`]) and `cli` ([`cli`], the command; the
+//! default).
 
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
+// A type in a public signature is public itself.
+#![warn(unnameable_types)]
+// The command uses most of every room; a room alone need not.
+#![cfg_attr(not(feature = "cli"), allow(dead_code, unused_imports))]
+
+// Tests here share a file with those in the folder `tests`, which call the crate by its name.
+#[cfg(test)]
+extern crate self as altbi;
 
 #[cfg(any(feature = "linfa", feature = "smartcore"))]
 pub mod adapters;
 pub mod bunch;
 pub mod check;
+#[cfg(feature = "cli")]
+pub mod cli;
 pub mod config;
 pub mod criterion;
 #[cfg(feature = "data")]
@@ -65,10 +76,12 @@ pub mod solver;
 pub mod sparse;
 pub mod split;
 mod term;
+#[cfg(test)]
+mod tests;
 #[cfg(feature = "lab")]
 pub mod tuner;
 pub mod update;
-pub mod words;
+mod words;
 
 pub use bunch::{Bunch, Pair, Span};
 pub use check::{CheckReport, Verdict, check};

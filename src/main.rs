@@ -3,8 +3,6 @@
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
-mod cli;
-
 use std::process::ExitCode;
 
 /// Burn allocates an array per operation, and glibc returns each large one to the kernel. This
@@ -13,5 +11,5 @@ use std::process::ExitCode;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    cli::run()
+    altbi::cli::run()
 }

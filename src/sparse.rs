@@ -101,7 +101,7 @@ impl Matrix {
 
     /// The same with other values of the stored entries.
     #[must_use]
-    pub fn map(&self, value: impl Fn(f64) -> f64) -> Self {
+    pub(crate) fn map(&self, value: impl Fn(f64) -> f64) -> Self {
         match self {
             Self::Dense(matrix) => Self::Dense(matrix.mapv(value)),
             Self::Sparse(matrix) => Self::Sparse(matrix.map(value)),

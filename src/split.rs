@@ -57,7 +57,7 @@ pub struct MajoriserPowers {
 impl MajoriserPowers {
     /// The powers of a sum of two functions.
     #[must_use]
-    pub fn combined(self, other: Self) -> Self {
+    pub(crate) fn combined(self, other: Self) -> Self {
         Self {
             growing: self.growing.max(other.growing),
             decaying: self.decaying.min(other.decaying),
@@ -65,7 +65,7 @@ impl MajoriserPowers {
     }
 
     /// `γ = 1 / (growing − decaying)`.
-    pub fn exponent(self) -> f64 {
+    pub(crate) fn exponent(self) -> f64 {
         1.0 / (self.growing - self.decaying)
     }
 }

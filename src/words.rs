@@ -2,7 +2,9 @@
 //! command line: [`FromStr`](std::str::FromStr) and [`Display`](std::fmt::Display) from one list.
 
 /// A setting with a few named values.
-pub trait Words: std::str::FromStr<Err = crate::Error> + Copy + Send + Sync + 'static {
+pub(crate) trait Words:
+    std::str::FromStr<Err = crate::Error> + Copy + Send + Sync + 'static
+{
     /// The names, in the order of the values.
     const WORDS: &'static [&'static str];
 }

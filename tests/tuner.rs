@@ -171,34 +171,3 @@ fn a_test_mask_is_seen_by_nobody() {
     };
     assert!(task.judged(&zero) > 1.0);
 }
-
-#[test]
-fn ratios_are_paired_by_seed() {
-    let standing = |rival: &str, seed, judged| Standing {
-        rival: rival.into(),
-        searches: false,
-        seed,
-        held_out: f64::NAN,
-        judged,
-        refit: judged,
-        divergence: (1.0, 1.0),
-        solves: 1,
-        work: 1.0,
-        seconds: 1.0,
-        lambda: (0.0, 0.0),
-        components: 2,
-        points: Vec::new(),
-    };
-    let contest = Contest {
-        standings: vec![
-            standing("practical", 0, 2.0),
-            standing("plain", 0, 4.0),
-            standing("practical", 1, 5.0),
-            standing("plain", 1, 10.0),
-        ],
-    };
-    let found = contest.compared("practical", "plain", |standing| standing.judged);
-    assert!((found.unwrap().mean - 0.5f64.ln()).abs() < 1e-15);
-    let unknown = contest.compared("practical", "plain", |standing| standing.held_out);
-    assert!(unknown.is_none());
-}

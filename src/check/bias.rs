@@ -19,11 +19,11 @@ use crate::problem::{Problem, ToMatrix};
 use crate::update::Rule;
 
 /// The lengths that are compared.
-pub const LENGTHS: [usize; 8] = [1, 2, 4, 8, 16, 64, 256, 1024];
+pub(crate) const LENGTHS: [usize; 8] = [1, 2, 4, 8, 16, 64, 256, 1024];
 
 /// The hypergradient at one length of the bunch.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct BiasRow {
+pub(crate) struct BiasRow {
     /// T; `None` is ∞, the implicit mode.
     pub length: Option<usize>,
     /// E at the end of the bunch.
@@ -40,7 +40,7 @@ pub struct BiasRow {
 
 /// Hypergradients at growing T, and their limit.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Bias {
+pub(crate) struct Bias {
     /// One entry for each length, the last one the reference.
     pub rows: Vec<BiasRow>,
     /// The refusal of the implicit mode, if it refused. The reference is then the longest bunch.
@@ -73,7 +73,7 @@ impl Bias {
 ///
 /// # Shapes
 /// `lambda` n×1.
-pub fn bias(
+pub(crate) fn bias(
     problem: &Problem,
     rule: &Rule,
     criterion: Arc<dyn Criterion>,

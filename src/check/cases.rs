@@ -17,15 +17,15 @@ use crate::penalty;
 use crate::problem::Problem;
 
 /// Values of β: both sides of every special case, and the cases themselves.
-pub const BETAS: [f64; 7] = [3.0, 2.0, 1.5, 1.0, 0.5, 0.0, -0.5];
+pub(crate) const BETAS: [f64; 7] = [3.0, 2.0, 1.5, 1.0, 0.5, 0.0, -0.5];
 /// Values of T.
 pub(super) const BUNCHES: [usize; 4] = [1, 2, 4, 8];
 /// Shapes (n, m, r): an ordinary one, r = 1, n = 1, m < r, and a tall one.
-pub const SHAPES: [[usize; 3]; 5] = [[7, 9, 3], [5, 6, 1], [1, 8, 3], [6, 2, 3], [20, 4, 2]];
+pub(crate) const SHAPES: [[usize; 3]; 5] = [[7, 9, 3], [5, 6, 1], [1, 8, 3], [6, 2, 3], [20, 4, 2]];
 
 /// One case.
 #[derive(Debug, Clone, Serialize)]
-pub struct Case {
+pub(crate) struct Case {
     /// β.
     pub beta: f64,
     /// The penalty's name.
@@ -37,7 +37,7 @@ pub struct Case {
 }
 
 /// Every combination of [`BETAS`], penalties, T = 1, 2, 4, 8 and [`SHAPES`].
-pub fn cases() -> Vec<Case> {
+pub(crate) fn cases() -> Vec<Case> {
     let mut cases = Vec::new();
     for beta in BETAS {
         for penalty in penalty::NAMES.split(", ") {

@@ -13,7 +13,7 @@ use crate::problem::Problem;
 
 /// Factors and weights of sensible size for a bunch: given, or drawn by a seed.
 #[derive(Debug, Clone)]
-pub struct Draw {
+pub(crate) struct Draw {
     /// W and Hᵀ; a drawn W is scaled so that WH has the mean of X.
     pub pair: Pair,
     /// λ of each tuned penalty. A drawn λ lies between 0.1 and 0.6 times the weight at which
@@ -26,7 +26,7 @@ pub struct Draw {
 
 /// Given quantities, which are not drawn.
 #[derive(Debug, Clone, Default)]
-pub struct Given {
+pub(crate) struct Given {
     /// W and H.
     pub factors: GivenFactors,
     /// All weights in one column, p×1.

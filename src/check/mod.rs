@@ -32,10 +32,13 @@ mod report;
 
 use burn::tensor::Tensor;
 
-pub use bias::{Bias, BiasRow, LENGTHS, bias};
-pub use cases::{BETAS, Case, SHAPES, cases};
-pub use draw::{Draw, Given};
-pub use report::{CheckReport, Control, FusedComparison, ModeComparison, Verdict};
+#[cfg(test)]
+pub(crate) use bias::LENGTHS;
+pub(crate) use bias::{Bias, BiasRow, bias};
+pub(crate) use cases::{BETAS, Case, cases};
+pub(crate) use draw::{Draw, Given};
+pub use report::{CheckReport, Verdict};
+pub(crate) use report::{Control, FusedComparison, ModeComparison};
 
 use crate::bunch::{Bunch, Pair, Span};
 use crate::divergence::Divergence;
@@ -288,7 +291,7 @@ fn largest_difference(a: &[f64], b: &[f64]) -> f64 {
 }
 
 /// `max |a − b| / max |b|`; the absolute difference if b is all zero.
-pub fn relative_difference(a: &[f64], b: &[f64]) -> f64 {
+pub(crate) fn relative_difference(a: &[f64], b: &[f64]) -> f64 {
     let largest = b.iter().fold(0.0f64, |most, b| most.max(b.abs()));
     let scale = if largest > 0.0 { largest } else { 1.0 };
     // A NaN counts as infinite, because a maximum would ignore it.

@@ -30,7 +30,7 @@ impl fmt::Display for Verdict {
 
 /// One mode against reverse mode.
 #[derive(Debug, Clone, Serialize)]
-pub struct ModeComparison {
+pub(crate) struct ModeComparison {
     /// The mode.
     pub mode: Mode,
     /// Relative difference. `None` if unchecked.
@@ -75,7 +75,7 @@ fn verdict(difference: f64, tolerance: f64) -> Verdict {
 
 /// One result of the fused data term against the same on tensors.
 #[derive(Debug, Clone, Serialize)]
-pub struct FusedComparison {
+pub(crate) struct FusedComparison {
     /// The quantity that is compared.
     pub quantity: &'static str,
     /// Relative difference.
@@ -99,7 +99,7 @@ impl FusedComparison {
 
 /// A known mistake, which must be found.
 #[derive(Debug, Clone, Serialize)]
-pub struct Control {
+pub(crate) struct Control {
     /// The mistake.
     pub mistake: &'static str,
     /// Its relative difference. `None` if it could not be tried.
@@ -125,11 +125,11 @@ pub struct CheckReport {
     /// Reverse mode's `dE/dλ`.
     pub hypergradient: Vec<f64>,
     /// The other modes against it.
-    pub comparisons: Vec<ModeComparison>,
+    pub(crate) comparisons: Vec<ModeComparison>,
     /// The negative controls.
-    pub controls: Vec<Control>,
+    pub(crate) controls: Vec<Control>,
     /// The comparisons of the fused data term, if [`check`](super::check) found that there is one.
-    pub fused: Vec<FusedComparison>,
+    pub(crate) fused: Vec<FusedComparison>,
 }
 
 impl CheckReport {
@@ -148,8 +148,25 @@ impl CheckReport {
     }
 
     /// Returns true if every known mistake that has an effect was found.
-    pub fn controls_hold(&self) -> bool {
+    pub(crate) fn controls_hold(&self) -> bool {
         self.controls.iter().all(|c| c.verdict != Verdict::Pass)
+    }
+
+    /// Each mode that was asked for, and what came of it.
+    pub fn modes(&self) -> impl Iterator<Item = (Mode, Verdict)> + '_ {
+        self.comparisons.iter().map(|c| (c.mode, c.verdict))
+    }
+
+    /// Each planted mistake, and what came of it: [`Verdict::Mismatch`] where it was found,
+    /// as it must be.
+    pub fn controls(&self) -> impl Iterator<Item = (&'static str, Verdict)> + '_ {
+        self.controls.iter().map(|c| (c.mistake, c.verdict))
+    }
+
+    /// What [`check`](super::check()) found of the fused data term against tensors: updates,
+    /// outer error, hypergradient. Nothing where there is none.
+    pub fn fused(&self) -> impl Iterator<Item = (&'static str, Verdict)> + '_ {
+        self.fused.iter().map(|c| (c.quantity, c.verdict))
     }
 
     /// The relative difference of one mode.

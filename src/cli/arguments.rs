@@ -4,12 +4,12 @@ use std::convert::Infallible;
 use std::path::Path;
 use std::str::FromStr;
 
-use altbi::criterion::{OuterError, Unseen};
-use altbi::data::read_matrix;
-use altbi::device::Device;
-use altbi::divergence::Outer;
-use altbi::words::Words;
-use altbi::{Beta, Problem, Result, penalty};
+use crate::criterion::{OuterError, Unseen};
+use crate::data::read_matrix;
+use crate::device::Device;
+use crate::divergence::Outer;
+use crate::words::Words;
+use crate::{Beta, Problem, Result, penalty};
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use ndarray::Array2;

@@ -3,12 +3,12 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use altbi::check::{Bias, bias as compare};
-use altbi::criterion::OuterError;
-use altbi::data::{Source, Table, demo};
-use altbi::report::BiasRecords;
-use altbi::update::Rule;
-use altbi::{
+use crate::check::{Bias, bias as compare};
+use crate::criterion::OuterError;
+use crate::data::{Source, Table, demo};
+use crate::report::BiasRecords;
+use crate::update::Rule;
+use crate::{
     AltBiConfig, Beta, Divergence, Error, Exponent, Method, Normalization, PenaltyTerm, Precision,
     Problem, Result, penalty,
 };

@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use altbi::processes::Processes;
-use altbi::report::RunFolder;
-use altbi::{Checkpoint, Error, Observer, Record, Result, Signal, State};
+use crate::processes::Processes;
+use crate::report::RunFolder;
+use crate::{Checkpoint, Error, Observer, Record, Result, Signal, State};
 use ndarray::Array2;
 use parking_lot::{Mutex, MutexGuard};
 use signal_hook::consts::{SIGINT, SIGTERM};

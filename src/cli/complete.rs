@@ -2,9 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use altbi::data::{Source, Table, check_room, demo};
-use altbi::report::{RunFolder, RunRecords};
-use altbi::{Error, Result, Zeros};
+use crate::data::{Source, Table, check_room, demo};
+use crate::report::{RunFolder, RunRecords};
+use crate::{Error, Result, Zeros};
 use clap::{Args, ValueEnum};
 use ndarray::{Array2, Zip};
 

@@ -6,7 +6,7 @@
 use std::ffi::OsString;
 use std::path::Path;
 
-use altbi::{Error, Result};
+use crate::{Error, Result};
 use clap::{ArgAction, ArgMatches, Args, Command, FromArgMatches};
 
 use super::fit::FitArguments;

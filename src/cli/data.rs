@@ -4,15 +4,15 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use altbi::data::{
+use crate::data::{
     Contents, Decimal, Detect, Encoding, Reading, Separator, Source, Table, TableOptions,
     check_room, fingerprint_of_share, text_fingerprint,
 };
-use altbi::device::Device;
-use altbi::problem::Weights;
-use altbi::processes::Share;
-use altbi::report::Labels;
-use altbi::{Error, Matrix, Precision, Problem, Result, SparseMatrix, Zeros};
+use crate::device::Device;
+use crate::problem::Weights;
+use crate::processes::Share;
+use crate::report::Labels;
+use crate::{Error, Matrix, Precision, Problem, Result, SparseMatrix, Zeros};
 use clap::{Args, ValueEnum};
 use ndarray::Array2;
 

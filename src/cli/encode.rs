@@ -2,10 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use altbi::data::{Source, Table};
-use altbi::device::Device;
-use altbi::report::{RunRecords, arrangement};
-use altbi::{Error, Model, Result, Side};
+use crate::data::{Source, Table};
+use crate::device::Device;
+use crate::report::{RunRecords, arrangement};
+use crate::{Error, Model, Result, Side};
 use clap::{Args, ValueEnum};
 use ndarray::{Array2, Axis};
 

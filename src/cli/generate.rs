@@ -2,9 +2,9 @@
 
 use std::path::PathBuf;
 
-use altbi::data::write_npy;
-use altbi::experiment::{BenchmarkName, Dataset, Size};
-use altbi::{Error, Factors, Result};
+use crate::data::write_npy;
+use crate::experiment::{BenchmarkName, Dataset, Size};
+use crate::{Error, Factors, Result};
 use clap::Args;
 
 use super::Ending;

@@ -3,12 +3,12 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use altbi::check::{BETAS, Case, CheckReport, Draw, Given, MODES, cases, check_bunch};
-use altbi::criterion::{OuterError, Unseen};
-use altbi::data::{Source, write_npy};
-use altbi::device::Device;
-use altbi::update::Rule;
-use altbi::{
+use crate::check::{BETAS, Case, CheckReport, Draw, Given, MODES, cases, check_bunch};
+use crate::criterion::{OuterError, Unseen};
+use crate::data::{Source, write_npy};
+use crate::device::Device;
+use crate::update::Rule;
+use crate::{
     Beta, Bunch, BunchOver, Divergence, Error, Exponent, GivenFactors, Mode, Problem, Result,
     Scope, Side, Span, ToMatrix, Verdict, penalty,
 };

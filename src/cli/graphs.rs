@@ -3,10 +3,10 @@
 use std::path::Path;
 use std::str::FromStr;
 
-use altbi::data::read_edges;
-use altbi::penalty::Graph;
-use altbi::report::Labels;
-use altbi::{Error, Problem, Result, Side};
+use crate::data::read_edges;
+use crate::penalty::Graph;
+use crate::report::Labels;
+use crate::{Error, Problem, Result, Side};
 use clap::Args;
 
 /// `--graph`.

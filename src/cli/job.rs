@@ -3,8 +3,8 @@
 use std::process::ExitCode;
 use std::sync::OnceLock;
 
-use altbi::processes::{Job, Processes};
-use altbi::{Error, Result};
+use crate::processes::{Job, Processes};
+use crate::{Error, Result};
 
 use super::{Ending, output};
 

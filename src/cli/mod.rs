@@ -35,7 +35,7 @@ mod tables;
 
 use std::process::ExitCode;
 
-use altbi::Result;
+use crate::Result;
 use clap::{Parser, Subcommand};
 
 /// The version of altbi with that of Burn.

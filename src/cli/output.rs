@@ -6,8 +6,8 @@ use std::convert::Infallible;
 use std::io::{ErrorKind, Write};
 use std::path::{Component, Path, PathBuf};
 
-use altbi::data::Reservation;
-use altbi::{Error, Result};
+use crate::data::Reservation;
+use crate::{Error, Result};
 
 /// Prints a line. A closed pipe (`altbi … | head`) is not an error. A full disk is one, and ends
 /// the program with exit code 2.

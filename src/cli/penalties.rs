@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use altbi::penalty::{self, Graph, Penalty};
-use altbi::report::Labels;
-use altbi::{BunchOver, Error, PenaltyTerm, Problem, Result, Scope, Side};
+use crate::penalty::{self, Graph, Penalty};
+use crate::report::Labels;
+use crate::{BunchOver, Error, PenaltyTerm, Problem, Result, Scope, Side};
 use clap::{Args, ValueEnum};
 
 use super::arguments::words;

@@ -3,8 +3,8 @@
 //! A preset changes the defaults of flags. Each of its settings can be overridden, except for those
 //! that define it.
 
-use altbi::criterion::Unseen;
-use altbi::{AltBiConfig, Beta, Error, Exponent, Method, Result, Scope, Selection};
+use crate::criterion::Unseen;
+use crate::{AltBiConfig, Beta, Error, Exponent, Method, Result, Scope, Selection};
 use clap::ValueEnum;
 
 use super::fit::FitArguments;
@@ -58,7 +58,7 @@ impl Preset {
             Self::Practical => {
                 // (Penalties that contradict each other are refused later.)
                 let terms = arguments.tuning.penalties.terms().unwrap_or_default();
-                let config = altbi::practical::settings(1, &arguments.divergence, &terms);
+                let config = crate::practical::settings(1, &arguments.divergence, &terms);
                 let mut overlay = differences(&config);
                 overlay.push(("criterion", Unseen::ByData.to_string()));
                 overlay

@@ -2,9 +2,9 @@
 
 use std::path::PathBuf;
 
-use altbi::Result;
-use altbi::experiment::{Archive, Results};
-use altbi::report::{
+use crate::Result;
+use crate::experiment::{Archive, Results};
+use crate::report::{
     BiasRecords, ContestRecords, ExperimentReport, KeptRecords, RankRecords, RunFolder, RunRecords,
 };
 use clap::Args;

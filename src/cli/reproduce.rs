@@ -4,12 +4,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use altbi::experiment::{
+use crate::experiment::{
     Archive, BenchmarkName, Campaign, CampaignEnding, Contender, Dataset, DatasetResults, Measure,
     Moment, Progress as FitProgress, Protocol, Results, Size, Watcher,
 };
-use altbi::report::{ExperimentReport, shell_quoted};
-use altbi::{Error, Result};
+use crate::report::{ExperimentReport, shell_quoted};
+use crate::{Error, Result};
 use clap::{Args, ValueEnum};
 
 use super::Ending;
@@ -98,7 +98,7 @@ pub fn reproduce(arguments: &ReproduceArguments) -> Result<Ending> {
     let campaign = Campaign::new(&datasets, protocol)?;
     let show = Arc::new(Show::new(silent));
     let archive = Archive::open(&arguments.out, &campaign)?;
-    let ending = campaign.run(&archive, arguments.threads, show.clone());
+    let ending = campaign.watched(&archive, arguments.threads, show.clone());
     show.progress.clear();
     if ending? == CampaignEnding::Interrupted {
         complain(format!(

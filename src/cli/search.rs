@@ -3,11 +3,11 @@
 
 use std::path::{Path, PathBuf};
 
-use altbi::criterion::{OuterError, Unseen};
-use altbi::data::Reservation;
-use altbi::divergence::Outer;
-use altbi::report::{KeptRecords, shell_quoted};
-use altbi::{Beta, Error, Result, Scope};
+use crate::criterion::{OuterError, Unseen};
+use crate::data::Reservation;
+use crate::divergence::Outer;
+use crate::report::{KeptRecords, shell_quoted};
+use crate::{Beta, Error, Result, Scope};
 use clap::Args;
 
 use super::Ending;

@@ -1,6 +1,6 @@
 //! Completions and the manual page, from the same definitions as the flags.
 
-use altbi::{Error, Result};
+use crate::{Error, Result};
 use clap::{Args, CommandFactory};
 use clap_complete::Shell;
 

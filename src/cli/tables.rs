@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use altbi::data::{Table, write_npy, write_whole};
-use altbi::{Error, Result};
+use crate::data::{Table, write_npy, write_whole};
+use crate::{Error, Result};
 
 use super::Ending;
 use super::output::{complain, say};

@@ -326,7 +326,7 @@ impl AltBiConfig {
     }
 
     /// Updates of W per update of H: T, or 1 for the methods without a bunch.
-    pub fn updates_of_w(&self) -> usize {
+    pub(crate) fn updates_of_w(&self) -> usize {
         match self.method {
             Method::Mu | Method::PenalizedMu => 1,
             Method::AltBi | Method::MuT | Method::Frozen => self.bunch,

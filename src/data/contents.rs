@@ -33,7 +33,7 @@ impl Contents {
 
 impl Contents {
     /// Every entry; those that a sparse matrix does not store are 0.
-    pub fn into_dense(self) -> Array2<f64> {
+    pub(crate) fn into_dense(self) -> Array2<f64> {
         match self {
             Self::Table(table) => table.values,
             Self::Sparse(matrix) => matrix.to_dense(),

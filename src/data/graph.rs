@@ -5,10 +5,7 @@ use std::path::Path;
 
 use crate::error::{Error, Result};
 
-/// An edge: two vertices, counted from 0, and its strength.
-pub type Edge = (usize, usize, f64);
-
-/// Reads the edges of a graph.
+/// Reads the edges of a graph: two vertices, counted from 0, and a strength each.
 ///
 /// Each line of a list is an edge: two vertices and an optional strength, separated by spaces,
 /// tabs, commas or semicolons. Lines that begin with `#` are skipped. Vertices are numbers from 0,
@@ -17,7 +14,11 @@ pub type Edge = (usize, usize, f64);
 ///
 /// # Errors
 /// [`Error::Read`]; and [`Error::EdgeLine`] with the first line that is not an edge.
-pub fn read_edges(path: &Path, vertices: usize, names: Option<&[String]>) -> Result<Vec<Edge>> {
+pub fn read_edges(
+    path: &Path,
+    vertices: usize,
+    names: Option<&[String]>,
+) -> Result<Vec<(usize, usize, f64)>> {
     let text = std::fs::read_to_string(path).map_err(|source| Error::Read {
         path: path.into(),
         source,
@@ -116,7 +117,7 @@ fn check_banner(banner: &str) -> std::result::Result<(), &'static str> {
 mod tests {
     use super::*;
 
-    fn read(text: &str, names: Option<&[String]>) -> Result<Vec<Edge>> {
+    fn read(text: &str, names: Option<&[String]>) -> Result<Vec<(usize, usize, f64)>> {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("graph");
         std::fs::write(&path, text).unwrap();

@@ -35,7 +35,7 @@ impl Drop for Lock {
 /// A folder that is reserved for one command. Unless it is [kept](Self::keep), it is removed on
 /// drop, with the folders above it that were created for it.
 #[derive(Debug)]
-pub struct Reservation {
+pub(crate) struct Reservation {
     path: PathBuf,
     /// The locked file in it.
     file: &'static str,

@@ -22,7 +22,7 @@ const PER_BYTE_OF_ROW: usize = 32;
 ///
 /// # Errors
 /// [`Error::TooLarge`] with the sizes.
-pub fn check_room(path: &Path, rows: usize, columns: usize) -> Result<()> {
+pub(crate) fn check_room(path: &Path, rows: usize, columns: usize) -> Result<()> {
     let needed = rows as f64 * columns as f64 * size_of::<f64>() as f64;
     fits(needed).map_err(|free| Error::TooLarge {
         path: path.into(),

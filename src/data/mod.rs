@@ -39,16 +39,17 @@ use rayon::prelude::*;
 use sha2::{Digest, Sha256};
 
 pub use benchmark::{
-    Benchmark, MAP_SIDE, Noise, benchmark_a, benchmark_b, benchmark_c, benchmark_d, demo, poisson,
-    published, separable_factors,
+    Benchmark, Noise, benchmark_a, benchmark_b, benchmark_c, benchmark_d, poisson,
 };
+pub(crate) use benchmark::{MAP_SIDE, demo, published, separable_factors};
 pub use contents::Contents;
-pub use graph::{Edge, read_edges};
-pub use lock::Reservation;
+pub use graph::read_edges;
+pub(crate) use lock::Reservation;
 pub use matrix_market::matrix_market;
-pub use memory::check_room;
+pub(crate) use memory::check_room;
 pub use npy::write_npy;
-pub use table::{Decimal, Detect, Encoding, Reading, Separator, Table, TableOptions};
+pub(crate) use table::Reading;
+pub use table::{Decimal, Detect, Encoding, Separator, Table, TableOptions};
 
 use self::contents::{Format, has_names};
 use self::gzip::unpacked;
@@ -112,7 +113,7 @@ impl fmt::Display for Source {
 impl Source {
     /// The same source with an absolute path.
     #[must_use]
-    pub fn absolute(&self) -> Self {
+    pub(crate) fn absolute(&self) -> Self {
         match self {
             Self::File { path, variable } => Self::File {
                 path: std::path::absolute(path).unwrap_or_else(|_| path.clone()),
@@ -272,12 +273,12 @@ pub(crate) fn write_aside(
 }
 
 /// The same for contents in memory.
-pub fn write_whole(path: &Path, contents: &[u8]) -> Result<()> {
+pub(crate) fn write_whole(path: &Path, contents: &[u8]) -> Result<()> {
     write_aside(path, |file| file.write_all(contents))
 }
 
 /// A fingerprint of a text: SHA-256 in hexadecimal.
-pub fn text_fingerprint(text: &str) -> String {
+pub(crate) fn text_fingerprint(text: &str) -> String {
     hexadecimal(&Sha256::digest(text))
 }
 
@@ -289,12 +290,12 @@ fn hexadecimal(digest: &[u8]) -> String {
 ///
 /// It is a sum of SHA-256 fingerprints of the rows, so it does not depend on how processes share
 /// them.
-pub fn fingerprint(matrix: &Matrix) -> String {
+pub(crate) fn fingerprint(matrix: &Matrix) -> String {
     fingerprint_of_share(matrix, &Share::whole(matrix.dim().0))
 }
 
 /// The fingerprint of the rows of all processes.
-pub fn fingerprint_of_share(matrix: &Matrix, share: &Share) -> String {
+pub(crate) fn fingerprint_of_share(matrix: &Matrix, share: &Share) -> String {
     let (rows, columns) = matrix.dim();
     // All missing entries count as equal.
     let plain = |entry: f64| if entry.is_nan() { f64::NAN } else { entry };

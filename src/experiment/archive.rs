@@ -37,7 +37,7 @@ const FORMAT: u32 = 1;
 
 /// The record of a [`Dataset`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct DatasetRecord {
+pub(crate) struct DatasetRecord {
     /// Name in file names.
     pub name: String,
     /// Name in headings.
@@ -84,7 +84,7 @@ pub(super) struct Contents {
 
 /// A folder with finished fits.
 #[derive(Debug)]
-pub struct Archive {
+pub(crate) struct Archive {
     path: PathBuf,
     /// Held while fits are written; the system releases it if the program dies.
     _lock: Lock,

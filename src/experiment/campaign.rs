@@ -1,18 +1,19 @@
 //! All fits of an experiment, on all cores.
 
 use std::ops::RangeInclusive;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use parking_lot::Mutex;
 
 use super::trial::Prepared;
-use super::{Archive, Contender, Dataset, Moment, Protocol};
+use super::{Archive, Contender, Dataset, Moment, Protocol, Results};
 use crate::config::Method;
 use crate::error::{Error, Result};
 
 /// Sees an experiment's progress and may end it.
-pub trait Watcher: Send + Sync {
+pub(crate) trait Watcher: Send + Sync {
     /// Called when a fit is done, or was found in the archive.
     fn progressed(&self, progress: &Progress<'_>) {
         let _ = progress;
@@ -27,19 +28,17 @@ pub trait Watcher: Send + Sync {
 
 /// A watcher that does nothing.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Unwatched;
+pub(crate) struct Unwatched;
 
 impl Watcher for Unwatched {}
 
 /// The progress of an experiment.
 #[derive(Debug, Clone, Copy)]
-pub struct Progress<'a> {
+pub(crate) struct Progress<'a> {
     /// The dataset of the last fit.
     pub dataset: &'a str,
     /// Its start.
     pub start: u64,
-    /// True if it was found in the archive.
-    pub found: bool,
     /// Fits done.
     pub done: usize,
     /// Fits in all.
@@ -52,7 +51,7 @@ pub struct Progress<'a> {
 
 /// Ending of an experiment without an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum CampaignEnding {
+pub(crate) enum CampaignEnding {
     /// Every fit is in the archive.
     Complete,
     /// The watcher ended it.
@@ -110,28 +109,36 @@ impl<'a> Campaign<'a> {
     }
 
     /// The protocol of its fits.
-    pub fn protocol(&self) -> &Protocol {
+    pub(super) fn protocol(&self) -> &Protocol {
         &self.protocol
     }
 
     /// The datasets.
-    pub fn datasets(&self) -> &'a [Dataset] {
+    pub(super) fn datasets(&self) -> &'a [Dataset] {
         self.datasets
     }
 
     /// Fits in all.
-    pub fn fits(&self) -> usize {
+    pub(crate) fn fits(&self) -> usize {
         self.datasets.len() * self.protocol.runs * Contender::all().len()
     }
 
-    /// Computes the fits that are not in the archive, `threads` of them in parallel, each on one
+    /// Does the fits that are not in the folder yet; `threads` of them at a time, each
     /// thread; 0 means one per core. The results do not depend on `threads`, except at
     /// [`Moment::Time`].
     ///
     /// # Errors
-    /// [`Error::Trial`] for the first fit that fails, [`Error::Write`],
-    /// [`Error::Threads`]; fits that are finished stay.
-    pub fn run(
+    /// [`Error::NotAnExperiment`] and [`Error::OtherExperiment`] for a folder that must not be
+    /// written to; [`Error::Busy`]; [`Error::Trial`] for the first fit that fails,
+    /// [`Error::Write`], [`Error::Threads`]; fits that are finished stay.
+    pub fn run(&self, folder: &Path, threads: usize) -> Result<Results> {
+        let archive = Archive::open(folder, self)?;
+        self.watched(&archive, threads, Arc::new(Unwatched))?;
+        Results::read(folder)
+    }
+
+    /// The same with somebody who watches and may end it.
+    pub(crate) fn watched(
         &self,
         archive: &Archive,
         threads: usize,
@@ -249,7 +256,6 @@ impl<'a> Campaign<'a> {
         at_work.watcher.progressed(&Progress {
             dataset: &dataset.title,
             start,
-            found,
             done: tally.done,
             of: self.fits(),
             share_done: tally.cost_done / total,

@@ -2,16 +2,16 @@
 
 use std::fmt;
 
-use super::{Contender, DatasetResults, Measure, Moment, Results};
+use super::signed_rank::holm;
+use super::{Contender, DatasetResults, Measure, Moment, PairedDifference, Results};
 use crate::config::Method;
-use crate::metrics::{PairedDifference, holm};
 
 /// A corrected p below this is significant.
 const SIGNIFICANT: f64 = 0.05;
 
 /// AltBi minus a rival, over all starts.
 #[derive(Debug, Clone)]
-pub struct Comparison {
+pub(crate) struct Comparison {
     /// The dataset's name.
     pub dataset: String,
     /// The rival.
@@ -30,7 +30,7 @@ pub struct Comparison {
 
 /// The conclusion of a comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Conclusion {
+pub(crate) enum Conclusion {
     /// AltBi is better.
     Better,
     /// AltBi is worse.
@@ -66,7 +66,7 @@ impl Comparison {
 }
 
 /// Every comparison of an experiment, corrected together.
-pub fn comparisons(results: &Results) -> Vec<Comparison> {
+pub(crate) fn comparisons(results: &Results) -> Vec<Comparison> {
     let mut all: Vec<Comparison> = results.datasets.iter().flat_map(of_dataset).collect();
     for timed in [false, true] {
         let family = || |one: &&mut Comparison| (one.moment == Moment::Time) == timed;

@@ -11,7 +11,7 @@ const PAPER_LAMBDA: f64 = 0.5;
 
 /// A method with its λ.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Contender {
+pub(crate) struct Contender {
     /// Name in file names and tables of numbers.
     pub name: String,
     /// Name in sentences and legends.

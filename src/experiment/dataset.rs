@@ -47,7 +47,7 @@ words!(Size, "size" { Full = "full", Small = "small" });
 /// The kind of W's columns and H's rows, for figures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Arrangement {
+pub(crate) enum Arrangement {
     /// Numbers in no order.
     Unordered,
     /// Columns of W are signals.
@@ -75,13 +75,26 @@ pub struct Dataset {
     /// Number of components.
     pub rank: usize,
     /// The kind of W's columns and H's rows.
-    pub layout: Arrangement,
+    pub(crate) layout: Arrangement,
 }
 
 /// Mean of the counts of the Poisson data relative to that of A.
 const POISSON_SCALE: f64 = 10.0;
 
 impl Dataset {
+    /// Data of your own; `truth` its factors, where they are known.
+    pub fn new(name: &str, x: Array2<f64>, rank: usize, truth: Option<Factors>) -> Self {
+        Self {
+            name: name.into(),
+            title: name.into(),
+            origin: "Given.".into(),
+            x,
+            truth,
+            rank,
+            layout: Arrangement::Unordered,
+        }
+    }
+
     /// All datasets of a benchmark: generated data, or those of the paper's authors if a folder
     /// holds them. The authors' A and B are fitted with r = 4, as in the paper, and with r = 5, the
     /// rank of their matrices.

@@ -37,7 +37,7 @@ impl Default for Protocol {
 impl Protocol {
     /// Updates of W that count as equal work: those of T-update methods in
     /// `max_iterations`.
-    pub fn work(&self) -> usize {
+    pub(crate) fn work(&self) -> usize {
         self.bunch * self.max_iterations
     }
 }
@@ -72,7 +72,7 @@ impl Moment {
     }
 
     /// Description in sentences.
-    pub fn describe(self, protocol: &Protocol) -> String {
+    pub(crate) fn describe(self, protocol: &Protocol) -> String {
         let (iterations, work) = (protocol.max_iterations, protocol.work());
         match self {
             Self::Stopped => format!("at the stopping rule (at most {iterations} iterations)"),
@@ -85,7 +85,7 @@ impl Moment {
 
 /// The numbers of a fit at a moment.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Measures {
+pub(crate) struct Measures {
     /// Iterations done.
     pub iterations: usize,
     /// Updates of W done.
@@ -114,7 +114,7 @@ pub struct Measures {
     pub lambda: f64,
 }
 
-/// One of the [`Measures`].
+/// A number that is taken of each fit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Measure {
     /// Mean SIR of W.
@@ -164,7 +164,7 @@ impl Measure {
     ];
 
     /// Its value.
-    pub fn of(self, measures: &Measures) -> Option<f64> {
+    pub(crate) fn of(self, measures: &Measures) -> Option<f64> {
         match self {
             Self::SirW => measures.sir_w,
             Self::SirH => measures.sir_h,

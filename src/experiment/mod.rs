@@ -1,8 +1,8 @@
 //! The paper's evaluation: fits of every method to every dataset from every start.
 //!
-//! An experiment fits every [`Contender`] to every [`Dataset`] from the same random starts, on all
-//! cores. It saves each fit as a small file in an [`Archive`], and does not repeat fits that are
-//! there. Tables and figures are made from the archive alone (see [`report`](crate::report)).
+//! An experiment ([`Campaign`]) fits every contender to every [`Dataset`] from the same random
+//! starts, on all cores, and keeps each fit as a small file in a folder: what is there is not
+//! computed again. Tables and pictures are made from the folder alone.
 //!
 //! | contender | updates of W per update of H | λ |
 //! |---|---|---|
@@ -17,22 +17,15 @@
 //! of W), and after equal time.
 //!
 //! ```
-//! use std::sync::Arc;
-//! use altbi::experiment::{
-//!     Archive, BenchmarkName, Campaign, Dataset, Measure, Moment, Protocol, Results, Size, Unwatched,
-//! };
+//! use altbi::experiment::{BenchmarkName, Campaign, Dataset, Measure, Moment, Protocol, Size};
 //!
 //! let folder = tempfile::tempdir().unwrap();
 //! let protocol = Protocol { runs: 2, max_iterations: 20, ..Protocol::default() };
 //! let datasets = Dataset::all_of(BenchmarkName::A, Size::Small, 0, None)?;
 //! let campaign = Campaign::new(&datasets, protocol)?;
-//! let archive = Archive::open(&folder.path().join("experiment"), &campaign)?;
-//! campaign.run(&archive, 1, Arc::new(Unwatched))?;
-//!
-//! let results = Results::read(archive.path())?;
-//! let sir = results.datasets[0].spread("altbi", Moment::Stopped, Measure::SirW).unwrap();
-//! println!("{:.1} dB ± {:.1}", sir.mean, sir.deviation);
-//! # assert_eq!(sir.count, 2);
+//! let results = campaign.run(&folder.path().join("experiment"), 1)?;
+//! let sir = results.datasets[0].values("altbi", Moment::Stopped, Measure::SirW);
+//! println!("{:.1} and {:.1} dB", sir[0], sir[1]);
 //! # Ok::<(), altbi::Error>(())
 //! ```
 
@@ -43,13 +36,19 @@ mod contender;
 mod dataset;
 mod measure;
 mod results;
+mod signed_rank;
 mod trial;
 
-pub use archive::{Archive, DatasetRecord};
-pub use campaign::{Campaign, CampaignEnding, Progress, Unwatched, Watcher};
-pub use comparison::{Comparison, Conclusion, comparisons};
-pub use contender::Contender;
-pub use dataset::{Arrangement, BenchmarkName, Dataset, Size};
-pub use measure::{Measure, Measures, Moment, Protocol};
-pub use results::{ActingLambda, DatasetResults, Results};
-pub use trial::{CurvePoint, TrialRecord};
+pub(crate) use archive::{Archive, DatasetRecord};
+pub use campaign::Campaign;
+pub(crate) use campaign::{CampaignEnding, Progress, Watcher};
+pub(crate) use comparison::{Comparison, Conclusion, comparisons};
+pub(crate) use contender::Contender;
+pub(crate) use dataset::Arrangement;
+pub use dataset::{BenchmarkName, Dataset, Size};
+pub(crate) use measure::Measures;
+pub use measure::{Measure, Moment, Protocol};
+pub(crate) use results::ActingLambda;
+pub use results::{DatasetResults, Results};
+pub(crate) use signed_rank::PairedDifference;
+pub(crate) use trial::{CurvePoint, TrialRecord};

@@ -32,9 +32,9 @@ pub struct Results {
 #[derive(Debug, Clone)]
 pub struct DatasetResults {
     /// The dataset.
-    pub dataset: DatasetRecord,
+    pub(crate) dataset: DatasetRecord,
     /// The fits of each contender by name, in the order of their starts.
-    pub trials: BTreeMap<String, Vec<TrialRecord>>,
+    pub(crate) trials: BTreeMap<String, Vec<TrialRecord>>,
     folder: PathBuf,
 }
 
@@ -103,7 +103,13 @@ impl Results {
 }
 
 impl DatasetResults {
-    /// A measure of every fit of a contender, in the order of starts. Empty if it is unknown.
+    /// The dataset's name.
+    pub fn name(&self) -> &str {
+        &self.dataset.name
+    }
+
+    /// A measure of every fit of a contender (`altbi`, `mu`, `p-mu`, `mu-t`, `frozen`), in the order of starts; empty where it is
+    /// not known.
     pub fn values(&self, contender: &str, moment: Moment, measure: Measure) -> Vec<f64> {
         let trials = self.trials.get(contender).into_iter().flatten();
         trials
@@ -112,13 +118,18 @@ impl DatasetResults {
     }
 
     /// Mean, deviation and quartiles of a measure. `None` if it is unknown.
-    pub fn spread(&self, contender: &str, moment: Moment, measure: Measure) -> Option<Spread> {
+    pub(crate) fn spread(
+        &self,
+        contender: &str,
+        moment: Moment,
+        measure: Measure,
+    ) -> Option<Spread> {
         Spread::of(&self.values(contender, moment, measure))
     }
 
     /// The start with the median result of AltBi, for figures: by SIR of W if the true factors are
     /// known, otherwise by relative error.
-    pub fn middle_start(&self) -> u64 {
+    pub(crate) fn middle_start(&self) -> u64 {
         let trials = self.trials.get("altbi").into_iter().flatten();
         let mut ranked: Vec<(f64, u64)> = trials
             .filter_map(|trial| {
@@ -187,7 +198,7 @@ impl DatasetResults {
     ///
     /// # Errors
     /// Those of [`lambda`](Self::lambda) and [`factors`](Self::factors).
-    pub fn acting_lambda(&self, start: u64) -> Result<Vec<ActingLambda>> {
+    pub(crate) fn acting_lambda(&self, start: u64) -> Result<Vec<ActingLambda>> {
         let [first, last] = self.lambda(start)?;
         let w = self.factors("altbi", start)?.w;
         let rows = w.rows().into_iter().enumerate();
@@ -204,7 +215,7 @@ impl DatasetResults {
 
 /// λ of one row of W.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct ActingLambda {
+pub(crate) struct ActingLambda {
     /// The row.
     pub row: usize,
     /// λ at the start.

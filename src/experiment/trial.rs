@@ -21,7 +21,7 @@ use crate::update::Rule;
 
 /// The record of a fit.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct TrialRecord {
+pub(crate) struct TrialRecord {
     /// Name of the contender.
     pub contender: String,
     /// The seed of the start.
@@ -45,7 +45,7 @@ impl TrialRecord {
 
 /// A point of the course of a fit.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct CurvePoint {
+pub(crate) struct CurvePoint {
     /// Iterations done.
     pub iteration: usize,
     /// D(X, WH) / D(X, mean of X).

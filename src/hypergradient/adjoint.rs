@@ -26,7 +26,7 @@ use crate::update::{Multiplier, Rule};
 /// The states of the factors (n×r and m×r each). On a fused data term also two matrices of their
 /// size for each update.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Adjoint;
+pub(crate) struct Adjoint;
 
 impl Differentiate for Adjoint {
     fn name(&self) -> &'static str {

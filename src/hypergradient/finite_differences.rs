@@ -25,7 +25,7 @@ use crate::numerics::{Precision, to_host};
 /// # Memory
 /// The memory of one bunch.
 #[derive(Debug, Clone, Copy)]
-pub struct FiniteDifferences {
+pub(crate) struct FiniteDifferences {
     /// First h, relative to λ or to a hundredth of the λ at which penalty and fit pull equally
     /// hard, whichever is larger.
     pub relative_step: f64,

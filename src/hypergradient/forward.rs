@@ -21,7 +21,7 @@ use crate::update::Direction;
 /// # Memory
 /// w and s (n×r), and the temporaries of one step.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Forward {
+pub(crate) struct Forward {
     pub(crate) fault: Fault,
 }
 

@@ -24,7 +24,7 @@ use crate::update::Direction;
 /// # Memory
 /// Three n×r×r tensors.
 #[derive(Debug, Clone, Copy)]
-pub struct Implicit {
+pub(crate) struct Implicit {
     /// Largest movement of an entry of w in one update, relative to the largest entry of its row,
     /// at a fixed point (at least sixteen times the precision's epsilon).
     pub tolerance: f64,

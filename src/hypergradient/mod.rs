@@ -2,11 +2,11 @@
 //!
 //! | mode | method | stores | cost |
 //! |---|---|---|---|
-//! | [`Reverse`] | Burn's tape over the unrolled bunch | all intermediate tensors (of a block of rows if rows are independent) | about 3 bunches |
-//! | [`Forward`] | hand-written tangents, the paper's s_t | w, s | a bunch and its tangent for each direction that λ needs |
-//! | [`Adjoint`] | hand-written transposes, the paper's α_t | w⁽⁰⁾ … w⁽ᵀ⁾ | about 3 bunches |
-//! | [`Implicit`] | T → ∞ at the fixed point of one factor | r×r per row | r tangents and n small solves |
-//! | [`FiniteDifferences`] | central differences, extrapolated | nothing | for checks only |
+//! | reverse | Burn's tape over the unrolled bunch | every intermediate (of a block of rows where rows are independent) | about 3 bunches |
+//! | forward | hand-written tangents, the paper's s_t | w, s | a bunch and its tangent for each direction that λ needs |
+//! | adjoint | hand-written transposes, the paper's α_t | w⁽⁰⁾ … w⁽ᵀ⁾ | about 3 bunches |
+//! | implicit | T → ∞ at the fixed point of one factor | r×r per row | r tangents and n small solves |
+//! | finite differences | central differences, extrapolated | nothing | for checks only |
 //!
 //! Reverse mode works with every plug-in. The hand-written modes need the plug-ins' tangents and do
 //! not use the tape, so they can check it: see [`check`](crate::check()).
@@ -22,12 +22,11 @@ use std::fmt;
 use burn::tensor::Tensor;
 use serde::{Deserialize, Serialize};
 
-pub use adjoint::Adjoint;
-pub use finite_differences::FiniteDifferences;
-pub(crate) use forward::Fault;
-pub use forward::Forward;
-pub use implicit::Implicit;
-pub use reverse::Reverse;
+use adjoint::Adjoint;
+pub(crate) use finite_differences::FiniteDifferences;
+pub(crate) use forward::{Fault, Forward};
+pub(crate) use implicit::Implicit;
+pub(crate) use reverse::Reverse;
 
 use crate::bunch::{Bunch, Pair};
 use crate::error::Result;
@@ -45,7 +44,7 @@ pub struct Hypergradient {
 }
 
 /// A way to differentiate through a bunch.
-pub trait Differentiate: fmt::Debug + Send + Sync {
+pub(crate) trait Differentiate: fmt::Debug + Send + Sync {
     /// The mode's name in messages.
     fn name(&self) -> &'static str;
 
@@ -81,7 +80,7 @@ pub enum Mode {
 
 impl Mode {
     /// The method with its default settings.
-    pub fn method(self) -> Box<dyn Differentiate> {
+    pub(crate) fn method(self) -> Box<dyn Differentiate> {
         match self {
             Self::Reverse => Box::new(Reverse::default()),
             Self::Forward => Box::new(Forward::default()),

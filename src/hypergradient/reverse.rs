@@ -21,7 +21,7 @@ use crate::numerics::to_host;
 /// are then taken in blocks of [`block_rows`](Reverse::block_rows) and the memory does not grow
 /// with n beyond a block.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Reverse {
+pub(crate) struct Reverse {
     /// Rows per tape. `None` chooses blocks with about 2¹⁵ entries of x (256 kB), so that the
     /// result of an operation is in the cache for the next. The blocks do not depend on the
     /// machine.

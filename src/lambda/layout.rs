@@ -9,7 +9,7 @@ use crate::factors::Side;
 
 /// The weights of one tuned penalty.
 #[derive(Debug, Clone, PartialEq)]
-pub struct WeightGroup {
+pub(crate) struct WeightGroup {
     /// The penalised factor.
     pub side: Side,
     /// The penalty's name.
@@ -30,7 +30,7 @@ impl WeightGroup {
 /// The position of each penalty's weights in the column λ, which steps, checkpoints and observers
 /// use. W's penalties come first, then H's, each row by row.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Layout {
+pub(crate) struct Layout {
     /// The groups, in order.
     pub groups: Vec<WeightGroup>,
 }
@@ -39,11 +39,6 @@ impl Layout {
     /// The number of weights.
     pub fn len(&self) -> usize {
         self.groups.iter().map(size).sum()
-    }
-
-    /// Returns true if nothing is tuned.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
     }
 
     /// The range of each group in the column.
@@ -112,6 +107,6 @@ mod tests {
         assert_eq!(parts[2], array![[5.0, 6.0]]);
         assert_eq!(layout.join(&parts), column);
         assert_eq!((layout.len(), layout.ranges()[1].clone()), (6, 3..4));
-        assert!(!layout.is_empty() && Layout::default().is_empty());
+        assert_eq!(Layout::default().len(), 0);
     }
 }

@@ -1,7 +1,7 @@
 //! λ: its scope, its first value, its steps and its interval.
 //!
 //! The paper has one λ_i per row of W ([`Scope::Row`]). Other [scopes](Scope) have fewer or more
-//! weights. Each penalty has a group of weights ([`Layout`]). All groups together are one column of
+//! weights or more, several penalties have a group of weights each (`Layout`), and all
 //! numbers, which steps and checkpoints use.
 
 mod hierarchy;
@@ -14,7 +14,7 @@ mod step;
 pub(crate) use hierarchy::{Hierarchy, StepContext};
 pub use initial::LambdaStart;
 pub(crate) use initial::balanced_lambda;
-pub use layout::{Layout, WeightGroup};
+pub(crate) use layout::{Layout, WeightGroup};
 pub(crate) use scope::check_weights_by_component;
 pub use scope::{SCOPES, Scope, Units};
 pub(crate) use share::LambdaShare;

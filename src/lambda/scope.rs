@@ -88,7 +88,7 @@ impl Scope {
     ///
     /// # Errors
     /// [`Error::Setting`].
-    pub fn check(self) -> Result<()> {
+    pub(crate) fn check(self) -> Result<()> {
         match self {
             Self::Hierarchical(spread) if !(spread.is_finite() && spread > 0.0) => {
                 Err(Error::Setting {
@@ -106,7 +106,7 @@ impl Scope {
     /// # Errors
     /// [`Error::ScopeUnsupported`] for weights by component or entry on a penalty that is not a sum
     /// over entries.
-    pub fn check_penalty(self, penalty: &dyn Penalty) -> Result<()> {
+    pub(crate) fn check_penalty(self, penalty: &dyn Penalty) -> Result<()> {
         match self {
             Self::Row | Self::Shared => Ok(()),
             _ => check_weights_by_component(penalty, &self.to_string()),

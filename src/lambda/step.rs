@@ -145,7 +145,7 @@ impl LambdaStep {
     ///
     /// # Errors
     /// [`Error::Setting`].
-    pub fn check(self) -> Result<()> {
+    pub(crate) fn check(self) -> Result<()> {
         match self {
             Self::Constant(c) | Self::Normalized(c) | Self::Adam(c)
                 if !(c.is_finite() && c > 0.0) =>

@@ -96,7 +96,7 @@ pub fn recovery(
 ///
 /// # Shapes
 /// Both pairs n×r and r×m.
-pub fn likeness(one: &Factors, other: &Factors) -> Result<[f64; 2]> {
+pub(crate) fn likeness(one: &Factors, other: &Factors) -> Result<[f64; 2]> {
     let assignment = recovery(&one.w, &one.h, &other.w, &other.h)?.assignment;
     let pairs = || assignment.iter().enumerate();
     let of_w = pairs().map(|(k, &l)| cosine(one.w.column(k), other.w.column(l)));

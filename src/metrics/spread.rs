@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// The location and the spread of numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Spread {
+pub(crate) struct Spread {
     /// The count.
     pub count: usize,
     /// Their mean.
@@ -66,7 +66,7 @@ fn sorted(values: &[f64]) -> Option<Vec<f64>> {
 ///
 /// # Panics
 /// Without numbers.
-pub fn quantile(sorted: &[f64], share: f64) -> f64 {
+pub(crate) fn quantile(sorted: &[f64], share: f64) -> f64 {
     let place = share * (sorted.len() - 1) as f64;
     let below = place.floor() as usize;
     let above = (below + 1).min(sorted.len() - 1);
@@ -81,7 +81,7 @@ pub fn quantile(sorted: &[f64], share: f64) -> f64 {
 
 /// The density of nonnegative numbers at evenly spaced places of `[0, to]`: a Gaussian around each
 /// (with Silverman's bandwidth), reflected at zero.
-pub fn density(values: &[f64], to: f64, places: usize) -> Vec<(f64, f64)> {
+pub(crate) fn density(values: &[f64], to: f64, places: usize) -> Vec<(f64, f64)> {
     let Some(spread) = Spread::of(values) else {
         return Vec::new();
     };

@@ -72,7 +72,8 @@ pub use none::NoPenalty;
 pub use smooth::Smooth;
 pub use squared_l1::SquaredL1;
 pub use squared_l2::SquaredL2;
-pub use term::{PenaltyTerm, Weight};
+pub use term::PenaltyTerm;
+pub(crate) use term::Weight;
 
 use crate::error::{Error, Result};
 use crate::processes::Processes;

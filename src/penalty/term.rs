@@ -11,7 +11,7 @@ use crate::split::Split;
 
 /// The source of a term's weight.
 #[derive(Debug, Clone)]
-pub enum Weight {
+pub(crate) enum Weight {
     /// λ, which AltBi tunes.
     Tuned,
     /// The same number for every row, never tuned.
@@ -32,7 +32,7 @@ pub struct PenaltyTerm {
     /// The penalty.
     pub penalty: Arc<dyn Penalty>,
     /// Its weight.
-    pub weight: Weight,
+    pub(crate) weight: Weight,
 }
 
 impl fmt::Debug for PenaltyTerm {
@@ -116,7 +116,7 @@ impl PenaltyTerm {
     ///
     /// # Panics
     /// Those of [`weighted_split`](Self::weighted_split).
-    pub fn weighted_value(&self, w: &Tensor<2>) -> Tensor<2> {
+    pub(crate) fn weighted_value(&self, w: &Tensor<2>) -> Tensor<2> {
         let weight = self.weight(w);
         if weight.dims()[1] == 1 {
             return self.penalty.value(w) * weight;
@@ -130,7 +130,7 @@ impl PenaltyTerm {
     ///
     /// # Panics
     /// If its weight is tuned and not [bound](crate::update::Rule::bind).
-    pub fn weighted_split(&self, w: &Tensor<2>) -> Split {
+    pub(crate) fn weighted_split(&self, w: &Tensor<2>) -> Split {
         self.split_with(w, &self.weight(w))
     }
 

@@ -7,7 +7,7 @@ use super::series::Series;
 
 /// The scale of y.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Scale {
+pub(crate) enum Scale {
     /// Linear.
     Linear,
     /// Logarithmic. Values that are not positive are left out. (It is linear if all values lie
@@ -17,7 +17,7 @@ pub enum Scale {
 
 /// A picture with two axes.
 #[derive(Debug, Clone)]
-pub struct Chart {
+pub(crate) struct Chart {
     /// Label of the x axis.
     pub x_label: String,
     /// Label of the y axis.

@@ -10,7 +10,7 @@ use super::{clipped, escape, short};
 /// A nonnegative matrix drawn row by row, from the ground's colour (0) to full
 /// ink (the largest entry of each row).
 #[derive(Debug, Clone)]
-pub struct HeatMap {
+pub(crate) struct HeatMap {
     /// The numbers that are drawn.
     pub values: Array2<f64>,
     /// A name for each row.

@@ -11,7 +11,7 @@ use super::picture::data_address;
 /// Nonnegative maps drawn from the ground's colour (0) to full ink (the largest
 /// entry of each).
 #[derive(Debug, Clone)]
-pub struct Maps {
+pub(crate) struct Maps {
     /// The maps, each with its name.
     pub maps: Vec<(String, Array2<f64>)>,
 }

@@ -10,7 +10,7 @@ use super::theme::{hex, series};
 
 /// Groups of bars below each other, each beside its name.
 #[derive(Debug, Clone)]
-pub struct BarRows {
+pub(crate) struct BarRows {
     /// A name for each group.
     pub names: Vec<String>,
     /// The bars: the name of a series, and its value in each group. Values that are not finite are

@@ -2,7 +2,7 @@
 
 /// The mark of a series.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Mark {
+pub(crate) enum Mark {
     /// A line through the points.
     Line,
     /// Points. Very many of them are drawn as cells, which are darker the more points they hold.
@@ -16,7 +16,7 @@ pub enum Mark {
 
 /// Named points.
 #[derive(Debug, Clone)]
-pub struct Series {
+pub(crate) struct Series {
     /// Its name in the legend; empty for none.
     pub name: String,
     /// (x, y).

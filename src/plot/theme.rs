@@ -31,7 +31,7 @@ pub(super) fn hex(colour: RGBColor) -> String {
 /// The same picture with ink and grid as CSS variables `--ink` and `--grid`, to be embedded in a
 /// page that defines them. Series keep their colours, which are readable on light and on dark
 /// background.
-pub fn themed(svg: &str) -> String {
+pub(crate) fn themed(svg: &str) -> String {
     svg.replace(&hex(INK), "var(--ink)")
         .replace(&hex(GRID), "var(--grid)")
 }

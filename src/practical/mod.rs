@@ -160,7 +160,7 @@ impl Practical {
     }
 
     /// Largest number of iterations of a stage.
-    pub fn longest(&self, stage: Stage) -> usize {
+    pub(crate) fn longest(&self, stage: Stage) -> usize {
         match stage {
             Stage::Plain | Stage::SolvedAgain => LONGEST,
             Stage::Tuned => self.config.max_iterations,

@@ -66,7 +66,11 @@ impl Scaling {
     ///
     /// # Shapes
     /// `sizes` has m entries for columns and n for rows, in any shape; `shape` is (n, m).
-    pub fn read(scale: Scale, sizes: &Array2<f64>, shape: [usize; 2]) -> Result<Option<Self>> {
+    pub(crate) fn read(
+        scale: Scale,
+        sizes: &Array2<f64>,
+        shape: [usize; 2],
+    ) -> Result<Option<Self>> {
         let lines = match scale {
             Scale::None => return Ok(None),
             Scale::Columns => shape[1],
@@ -102,7 +106,7 @@ impl Scaling {
     }
 
     /// The divisor of an entry of X.
-    pub fn at(&self, (row, column): (usize, usize)) -> f64 {
+    pub(crate) fn at(&self, (row, column): (usize, usize)) -> f64 {
         match self.scale {
             Scale::None => 1.0,
             Scale::Columns => self.sizes[column],
@@ -111,17 +115,17 @@ impl Scaling {
     }
 
     /// W in the units of the scaled problem.
-    pub fn w_scaled(&self, w: &Array2<f64>) -> Array2<f64> {
+    pub(crate) fn w_scaled(&self, w: &Array2<f64>) -> Array2<f64> {
         self.of_w(w, |w, size| w / size)
     }
 
     /// H in the units of the scaled problem.
-    pub fn h_scaled(&self, h: &Array2<f64>) -> Array2<f64> {
+    pub(crate) fn h_scaled(&self, h: &Array2<f64>) -> Array2<f64> {
         self.of_h(h, |h, size| h / size)
     }
 
     /// Factors of the scaled problem in the units of X.
-    pub fn undone(&self, factors: &Factors) -> Factors {
+    pub(crate) fn undone(&self, factors: &Factors) -> Factors {
         Factors {
             w: self.of_w(&factors.w, |w, size| w * size),
             h: self.of_h(&factors.h, |h, size| h * size),
@@ -166,7 +170,7 @@ impl Problem {
     }
 
     /// The largest row and the largest column of X: index and share of the sum of X.
-    pub fn largest_lines(&self) -> [(usize, f64); 2] {
+    pub(crate) fn largest_lines(&self) -> [(usize, f64); 2] {
         let largest = |lines: &[[f64; 3]]| {
             let sums = lines.iter().map(|[_, sum, _]| *sum).enumerate();
             let largest = sums.max_by(|a, b| a.1.total_cmp(&b.1));

@@ -169,7 +169,7 @@ impl Weights {
     }
 
     /// The weights as a matrix: sparse if only listed entries have a weight, otherwise dense.
-    pub fn to_stored(&self) -> Matrix {
+    pub(crate) fn to_stored(&self) -> Matrix {
         match self {
             Self::Listed { at, elsewhere } if *elsewhere == 0.0 => Matrix::Sparse(at.clone()),
             other => Matrix::Dense(other.to_array()),

@@ -4,7 +4,7 @@ use super::Communicator;
 
 /// A single process, which has all rows.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Alone;
+pub(crate) struct Alone;
 
 impl Communicator for Alone {
     fn rank(&self) -> usize {

@@ -60,7 +60,7 @@ impl Job {
     }
 
     /// The number of cores per process on this machine.
-    pub fn cores(&self) -> usize {
+    pub(crate) fn cores(&self) -> usize {
         let beside = ["OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS"];
         let beside = beside
             .iter()
@@ -76,7 +76,7 @@ impl Job {
 
     /// Ends all processes at once after an error that the others do not know of, because they may
     /// wait for this one.
-    pub fn abandon(&self, code: i32) {
+    pub(crate) fn abandon(&self, code: i32) {
         #[cfg(feature = "mpi")]
         if self.universe.is_some() && !self.processes.is_alone() {
             super::MessagePassing::abort(code);

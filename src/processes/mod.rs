@@ -7,9 +7,58 @@
 //!
 //! | communicator | processes |
 //! |---|---|
-//! | [`Alone`] | one: nothing is exchanged |
+//! | `Alone` | one: nothing is exchanged |
 //! | [`Threads`] | threads of one program, for tests without MPI |
 //! | `MessagePassing` | the processes of an MPI job (feature `mpi`) |
+//!
+//! Each process makes a problem of its own rows, and all of them run it together:
+//!
+//! ```
+//! use altbi::processes::{Processes, Share, Threads};
+//! use altbi::{AltBiConfig, Beta, L1, Outcome, Precision, Problem, Result, Zeros};
+//!
+//! fn fit(x: &ndarray::Array2<f64>, processes: &Processes) -> Result<Option<Outcome>> {
+//!     let share = Share::of(processes, x.nrows())?;
+//!     // (A program whose X is too large for a machine reads only these rows.)
+//!     let rows = share.cut(x).into();
+//!     let problem = Problem::of_share(rows, Zeros::Data, None, Precision::F64, share)?;
+//!     let config = AltBiConfig::new(2).with_max_iterations(10);
+//!     let outcome = config.solver(Beta::KL, L1).run(&problem)?;
+//!     // All rows of W and λ, on process 0.
+//!     Ok(outcome.gathered())
+//! }
+//!
+//! let x = ndarray::Array2::from_shape_fn((20, 6), |(i, j)| 1.0 + ((i * j) % 5) as f64);
+//! let mut outcomes = Threads::run(2, |processes| fit(&x, &processes)).into_iter();
+//! assert_eq!(outcomes.next().unwrap()?.unwrap().w.dim(), (20, 2));
+//! assert!(outcomes.next().unwrap()?.is_none());
+//! # Ok::<(), altbi::Error>(())
+//! ```
+//!
+//! Under `mpirun -n 4`, in a build with the feature `mpi`, a [`Job`] has the processes, and each
+//! of them reads its rows of a file ([`Source::read_share`](crate::data::Source::read_share)):
+//!
+//! ```no_run
+//! use altbi::data::{Contents, Source, TableOptions};
+//! use altbi::processes::Job;
+//! use altbi::{AltBiConfig, Beta, L1, Precision, Problem, Zeros};
+//!
+//! fn main() -> altbi::Result<()> {
+//!     let job = Job::join()?;
+//!     let file = Source::from("big.npy");
+//!     let (contents, share) = file.read_share(TableOptions::default(), job.processes())?;
+//!     let rows = match contents {
+//!         Contents::Table(table) => table.values.into(),
+//!         Contents::Sparse(matrix) => matrix.into(),
+//!     };
+//!     let problem = Problem::of_share(rows, Zeros::Data, None, Precision::F64, share)?;
+//!     let outcome = AltBiConfig::new(20).solver(Beta::KL, L1).run(&problem)?;
+//!     if let Some(outcome) = outcome.gathered() {
+//!         println!("{} after {} iterations", outcome.stop_reason, outcome.iterations);
+//!     }
+//!     Ok(())
+//! }
+//! ```
 //!
 //! All processes must make the same calls in the same order. A [checked](Processes::checked)
 //! [`Processes`], as in debug builds, first compares the number, kind and length of every call, and
@@ -30,12 +79,12 @@ use std::fmt::Debug;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-pub use alone::Alone;
+use alone::Alone;
 #[cfg(feature = "data")]
 pub(crate) use exact::{Wide, add};
 pub use job::Job;
 #[cfg(feature = "mpi")]
-pub use message_passing::MessagePassing;
+use message_passing::MessagePassing;
 pub use share::Share;
 pub use threads::Threads;
 
@@ -43,7 +92,7 @@ use crate::error::{Error, Result};
 
 /// Communication between processes. Every method except the first two must be called by all
 /// processes together.
-pub trait Communicator: Debug + Send + Sync {
+pub(crate) trait Communicator: Debug + Send + Sync {
     /// The number of this process, counted from 0.
     fn rank(&self) -> usize;
 
@@ -98,7 +147,7 @@ impl Default for Processes {
 
 impl Processes {
     /// The processes of a communicator.
-    pub fn new(communicator: impl Communicator + 'static) -> Self {
+    pub(crate) fn new(communicator: impl Communicator + 'static) -> Self {
         Self {
             communicator: Arc::new(communicator),
             traffic: Arc::default(),
@@ -182,7 +231,7 @@ impl Processes {
     }
 
     /// Replaces each number by the largest of all processes.
-    pub fn largest(&self, values: &mut [f64]) {
+    pub(crate) fn largest(&self, values: &mut [f64]) {
         if !self.is_alone() {
             self.before(Call::Largest, values.len(), Some(values.len()));
             self.communicator.largest(values);
@@ -190,7 +239,7 @@ impl Processes {
     }
 
     /// Returns true if `holds` is true on some process.
-    pub fn any(&self, holds: bool) -> bool {
+    pub(crate) fn any(&self, holds: bool) -> bool {
         let mut flag = [f64::from(u8::from(holds))];
         self.largest(&mut flag);
         flag[0] > 0.0
@@ -206,7 +255,7 @@ impl Processes {
     }
 
     /// The numbers of all processes, on all of them.
-    pub fn gather_on_all(&self, part: Vec<f64>) -> Vec<f64> {
+    pub(crate) fn gather_on_all(&self, part: Vec<f64>) -> Vec<f64> {
         if self.is_alone() {
             return part;
         }
@@ -217,7 +266,7 @@ impl Processes {
 
     /// Sends numbers to the processes before and after this one, and returns theirs. `None` if
     /// there is no such process.
-    pub fn exchange(&self, to_before: &[f64], to_after: &[f64]) -> [Option<Vec<f64>>; 2] {
+    pub(crate) fn exchange(&self, to_before: &[f64], to_after: &[f64]) -> [Option<Vec<f64>>; 2] {
         if self.is_alone() {
             return [None, None];
         }
@@ -227,7 +276,7 @@ impl Processes {
 
     /// Returns true if there was an error that all processes know of, so that none waits for
     /// another.
-    pub fn has_failed_together(&self) -> bool {
+    pub(crate) fn has_failed_together(&self) -> bool {
         self.traffic.failed.load(Ordering::Relaxed)
     }
 

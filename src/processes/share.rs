@@ -64,7 +64,7 @@ impl Share {
     }
 
     /// Returns true if other processes have other rows.
-    pub fn is_split(&self) -> bool {
+    pub(crate) fn is_split(&self) -> bool {
         !self.processes.is_alone()
     }
 
@@ -73,7 +73,7 @@ impl Share {
     ///
     /// # Errors
     /// Those of [`Processes::agree`].
-    pub fn agree<T>(&self, result: Result<T>) -> Result<T> {
+    pub(crate) fn agree<T>(&self, result: Result<T>) -> Result<T> {
         let result = result.map_err(|error| error.in_rows_from(self.rows.start));
         self.processes.agree(result)
     }

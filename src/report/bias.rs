@@ -14,7 +14,7 @@ use crate::plot::{Chart, Scale, Series, escape, short};
 
 /// The contents of `bias.json`, which has everything except the hypergradients.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct BiasRecords {
+pub(crate) struct BiasRecords {
     /// Description of the bunch, in a sentence.
     pub about: String,
     /// The T of the user's runs.

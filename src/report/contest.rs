@@ -14,7 +14,7 @@ use crate::tuner::{Contest, Point, Standing};
 
 /// The contents of `standings.json`.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct ContestRecords {
+pub(crate) struct ContestRecords {
     /// Fingerprint of the data and settings.
     pub fingerprint: String,
     /// Description of the data and settings, in a sentence.
@@ -91,7 +91,7 @@ fn csv(contest: &Contest) -> String {
 }
 
 /// "0.87 ± 0.02": a ratio from a difference of logarithms, with its standard error.
-pub fn ratio(difference: Option<crate::metrics::PairedDifference>) -> String {
+pub(crate) fn ratio(difference: Option<crate::experiment::PairedDifference>) -> String {
     match difference {
         None => "–".into(),
         Some(difference) => {

@@ -9,7 +9,7 @@ use crate::solver::Record;
 
 /// A figure with title and caption.
 #[derive(Debug, Clone)]
-pub struct Figure {
+pub(crate) struct Figure {
     /// File name without ending.
     pub name: String,
     /// Heading.

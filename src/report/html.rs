@@ -6,6 +6,7 @@ use std::path::Path;
 use serde_json::Value;
 
 use super::figures::Figure;
+use super::library::LIBRARY;
 use super::page::{figure_element, head};
 use super::{RunRecords, sections};
 use crate::data::Reading;
@@ -177,11 +178,17 @@ fn settings(run: &RunRecords) -> String {
         );
     }
     let word = |key: &str| escape(run.summary[key].as_str().unwrap_or("–"));
+    let repeat = match run.config.contains_key(LIBRARY) {
+        true => String::new(),
+        false => format!(
+            "<h2>To repeat it</h2>\n<pre>altbi fit --config {}</pre>\n",
+            escape(&shell_quoted(&run.config_path))
+        ),
+    };
     let _ = write!(
         page,
-        "</table></div>\n<h2>To repeat it</h2>\n<pre>altbi fit --config {}</pre>\n\
+        "</table></div>\n{repeat}\
          <p class=\"small\">Data fingerprint (SHA-256) {}<br>altbi {}</p></details></section>\n</body></html>\n",
-        escape(&shell_quoted(&run.config_path)),
         word("data_hash"),
         word("version")
     );
@@ -189,7 +196,7 @@ fn settings(run: &RunRecords) -> String {
 }
 
 /// A path, quoted for a shell.
-pub fn shell_quoted(path: &Path) -> String {
+pub(crate) fn shell_quoted(path: &Path) -> String {
     let path = path.display().to_string();
     let plain = |c: char| c.is_ascii_alphanumeric() || "_./-+:@".contains(c);
     if path.chars().all(plain) {

@@ -13,7 +13,7 @@ use crate::error::{Error, Result};
 use crate::plot::escape;
 
 /// Records that a command saves in a folder, in [`FILE`](Self::FILE).
-pub trait KeptRecords: Serialize + DeserializeOwned {
+pub(crate) trait KeptRecords: Serialize + DeserializeOwned {
     /// The JSON file that marks such a folder.
     const FILE: &'static str;
 

@@ -24,7 +24,7 @@ impl Labels {
     ///
     /// # Errors
     /// [`Error::Read`], and [`Error::ConfigFile`] for a file that is damaged.
-    pub fn read(folder: &Path) -> Result<Self> {
+    pub(crate) fn read(folder: &Path) -> Result<Self> {
         let path = folder.join(FILE);
         let text = match std::fs::read_to_string(&path) {
             Ok(text) => text,
@@ -52,17 +52,17 @@ impl Labels {
     }
 
     /// Returns true if there are none.
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.rows.is_none() && self.columns.is_none()
     }
 
     /// The name of a row, or its number, counted from 1.
-    pub fn row(&self, row: usize) -> String {
+    pub(crate) fn row(&self, row: usize) -> String {
         name(self.rows.as_deref(), "row", row)
     }
 
     /// The name of a column, or its number, counted from 1.
-    pub fn column(&self, column: usize) -> String {
+    pub(crate) fn column(&self, column: usize) -> String {
         name(self.columns.as_deref(), "column", column)
     }
 }

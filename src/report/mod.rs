@@ -20,7 +20,7 @@
 //! | `checkpoint` | only while a run is unfinished |
 //!
 //! A report is made from the folder alone, so it can be made again later. So is the [report of an
-//! experiment](ExperimentReport).
+//! [report of an experiment](write_experiment).
 
 mod bias;
 mod claim;
@@ -31,6 +31,7 @@ mod html;
 mod kept;
 mod labels;
 mod lambda;
+mod library;
 mod model;
 mod page;
 mod penalties;
@@ -43,19 +44,20 @@ mod starts;
 mod story;
 mod summary;
 
-pub use bias::BiasRecords;
-pub use contest::{ContestRecords, ratio};
-pub use experiment::ExperimentReport;
-pub use figures::Figure;
-pub use html::shell_quoted;
-pub use kept::KeptRecords;
+pub(crate) use bias::BiasRecords;
+pub(crate) use contest::{ContestRecords, ratio};
+pub(crate) use experiment::ExperimentReport;
+pub(crate) use figures::Figure;
+pub(crate) use html::shell_quoted;
+pub(crate) use kept::KeptRecords;
 pub use labels::Labels;
-pub use model::arrangement;
-pub use penalties::PenaltyRecord;
-pub use ranks::{RankRecords, RankSettings};
-pub use records::RunRecords;
-pub use run_folder::RunFolder;
-pub use story::{
+pub use library::{read_model, write_experiment, write_run};
+pub(crate) use model::arrangement;
+pub(crate) use penalties::PenaltyRecord;
+pub(crate) use ranks::{RankRecords, RankSettings};
+pub(crate) use records::RunRecords;
+pub(crate) use run_folder::RunFolder;
+pub(crate) use story::{
     Component, Feature, choice_in_words, components, fit_in_words, percent, weights_in_words,
 };
-pub use summary::{Choice, Continued, HeldOutShare, SparseRecord, Summary};
+pub(crate) use summary::{Choice, Continued, HeldOutShare, SparseRecord, Summary};

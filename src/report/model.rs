@@ -99,7 +99,11 @@ fn named(name: &str) -> Result<Arc<dyn Penalty>> {
 /// # Errors
 /// [`Error::Features`] with the first names that are missing or unknown, or with one that occurs
 /// twice.
-pub fn arrangement(what: &'static str, known: &[String], found: &[String]) -> Result<Vec<usize>> {
+pub(crate) fn arrangement(
+    what: &'static str,
+    known: &[String],
+    found: &[String],
+) -> Result<Vec<usize>> {
     if known == found {
         return Ok((0..known.len()).collect());
     }

@@ -7,7 +7,7 @@ use crate::solver::Outcome;
 
 /// One tuned penalty of a run, for `summary.json`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PenaltyRecord {
+pub(crate) struct PenaltyRecord {
     /// Its name.
     pub penalty: String,
     /// The penalised factor.

@@ -15,7 +15,7 @@ use crate::ranks::{Measure, RankOutcome, RankSummary};
 
 /// The settings of a search.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct RankSettings {
+pub(crate) struct RankSettings {
     /// The first rank.
     pub from: usize,
     /// The last rank.
@@ -34,7 +34,7 @@ pub struct RankSettings {
 
 /// The contents of `ranks.json`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct RankRecords {
+pub(crate) struct RankRecords {
     /// Fingerprint of the data and settings. (It does not depend on the ranks and the number of
     /// splits, because a pair is the same in any range.)
     pub fingerprint: String,

@@ -20,7 +20,7 @@ use crate::solver::Record;
 
 /// The data of a report.
 #[derive(Debug, Clone)]
-pub struct RunRecords {
+pub(crate) struct RunRecords {
     /// W, n×r.
     pub w: Array2<f64>,
     /// H, r×m.

@@ -23,7 +23,7 @@ use crate::sparse::Matrix;
 /// A folder that a run writes into. It is reserved at once, and removed if nothing was written into
 /// it, so that bad input leaves nothing behind.
 #[derive(Debug, Clone)]
-pub struct RunFolder {
+pub(crate) struct RunFolder {
     pub(super) path: PathBuf,
     /// True if an older run of this name may be replaced.
     pub(super) replace: bool,

@@ -11,7 +11,7 @@ use crate::practical::Stage;
 
 /// A component with its largest features.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Component {
+pub(crate) struct Component {
     /// Its number, counted from 1.
     pub number: usize,
     /// Its share of the sum of W H.
@@ -24,7 +24,7 @@ pub struct Component {
 
 /// A row or column of X with its weight in a component.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Feature {
+pub(crate) struct Feature {
     /// Its label, or "column 7".
     pub name: String,
     /// Its share of the component's weights on that side.
@@ -33,7 +33,7 @@ pub struct Feature {
 
 /// The components of W H, the one with the largest share first, each with at most `most` features
 /// on either side.
-pub fn components(
+pub(crate) fn components(
     w: &Array2<f64>,
     h: &Array2<f64>,
     labels: &Labels,
@@ -77,7 +77,7 @@ fn largest(signal: ArrayView1<f64>, most: usize, name: impl Fn(usize) -> String)
 }
 
 /// "34 %", with more digits near 0 and near 100 %.
-pub fn percent(share: f64) -> String {
+pub(crate) fn percent(share: f64) -> String {
     let value = 100.0 * share;
     match value {
         value if value > 99.99 && value < 100.0 => "> 99.99 %".into(),
@@ -90,7 +90,7 @@ pub fn percent(share: f64) -> String {
 
 /// The fit in words, from the divergence relative to that of a constant fit, and from the outer
 /// error per entry if data were held out.
-pub fn fit_in_words(relative_error: f64, outer_error: Option<f64>) -> String {
+pub(crate) fn fit_in_words(relative_error: f64, outer_error: Option<f64>) -> String {
     let fit = if relative_error.is_nan() {
         "X is constant: one number fits it.".into()
     } else if relative_error > 1.0 {
@@ -113,7 +113,7 @@ pub fn fit_in_words(relative_error: f64, outer_error: Option<f64>) -> String {
 
 /// The verdict of the preset `practical` about penalties. `entries` is the weight of the held-out
 /// data. `penalties` names the tuned penalties: "smooth on W".
-pub fn choice_in_words(choice: &Choice, entries: Option<f64>, penalties: &str) -> String {
+pub(crate) fn choice_in_words(choice: &Choice, entries: Option<f64>, penalties: &str) -> String {
     let plain = choice
         .candidates
         .iter()
@@ -159,7 +159,7 @@ pub fn choice_in_words(choice: &Choice, entries: Option<f64>, penalties: &str) -
 }
 
 /// The sizes of weights: "λ is 0.02", or "λ has the median 0.02, from 0.001 to 0.4".
-pub fn weights_in_words(weights: &[f64]) -> String {
+pub(crate) fn weights_in_words(weights: &[f64]) -> String {
     let Some(spread) = Spread::of(weights) else {
         return "λ is not a number".into();
     };

@@ -15,7 +15,7 @@ use crate::sparse::Zeros;
 ///
 /// `settings` is the configuration of the run. The command passes all its settings.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Summary<Settings> {
+pub(crate) struct Summary<Settings> {
     /// The run's configuration.
     pub settings: Settings,
     /// The seed of its random start.
@@ -96,7 +96,7 @@ pub struct Summary<Settings> {
 
 /// The candidates of a run with the preset `practical`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Choice {
+pub(crate) struct Choice {
     /// All of them.
     pub candidates: Vec<Candidate>,
     /// The index of the winner.
@@ -105,7 +105,7 @@ pub struct Choice {
 
 /// The stored entries of a sparse X, and the meaning of the others.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct SparseRecord {
+pub(crate) struct SparseRecord {
     /// Entries that are stored.
     pub stored: usize,
     /// Their share of all entries.
@@ -130,7 +130,7 @@ impl SparseRecord {
 
 /// A run that another one goes on from.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Continued {
+pub(crate) struct Continued {
     /// Its folder.
     pub run: String,
     /// Its number of iterations.
@@ -139,7 +139,7 @@ pub struct Continued {
 
 /// The weights of all fitted entries and of all held-out ones, summed.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct HeldOutShare {
+pub(crate) struct HeldOutShare {
     /// Total weight of the fitted entries.
     pub training_weight: f64,
     /// Total weight of the held-out entries.

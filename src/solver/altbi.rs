@@ -46,7 +46,7 @@ pub struct Solver {
 /// The state of a run between two iterations.
 ///
 /// # Shapes
-/// W n×r, H r×m, λ n×1 (p×1 for p weights: see [`Layout`](crate::lambda::Layout)).
+/// W n×r, H r×m, λ n×1 (p×1 where there are p weights, one penalty after another, W's first).
 #[derive(Debug, Clone)]
 pub struct State {
     /// Iterations done.

@@ -71,7 +71,7 @@ impl ToMatrix for Matrix {
 
 /// A state with the history before it.
 #[derive(Debug, Clone)]
-pub struct Resumed {
+pub(crate) struct Resumed {
     /// The state of the run.
     pub state: State,
     /// λ at the start of the run.
@@ -121,7 +121,7 @@ impl Checkpoint {
     /// # Errors
     /// [`Error::Shape`](crate::Error::Shape), or another error of the checks, if it does not belong
     /// to the problem.
-    pub fn restore(&self, problem: &Problem) -> Result<Resumed> {
+    pub(crate) fn restore(&self, problem: &Problem) -> Result<Resumed> {
         let [n, m] = problem.whole_shape();
         let rank = self.w.shape[1];
         let weights = self.lambda.shape[0];

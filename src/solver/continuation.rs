@@ -13,7 +13,7 @@ use crate::problem::Problem;
 /// # Shapes
 /// W n×r, H r×m, λ p×1 for p weights.
 #[derive(Debug, Clone)]
-pub struct Ended {
+pub(crate) struct Ended {
     /// The kept factors.
     pub factors: Factors,
     /// Their λ.
@@ -39,10 +39,45 @@ impl Solver {
     /// If the old run ended by its number of iterations and its step has no memory, the result has
     /// the same bits as that of one longer run.
     ///
+    /// ```
+    /// use altbi::{AltBiConfig, Beta, L1, Precision, Problem};
+    /// let x = ndarray::Array2::from_shape_fn((20, 12), |(i, j)| 1.0 + ((i * j) % 5) as f64);
+    /// let problem = Problem::new(&x, Precision::F64)?;
+    /// let config = AltBiConfig::new(3).with_tolerance(0.0);
+    /// let solver = |iterations| {
+    ///     let config = config.clone().with_max_iterations(iterations);
+    ///     config.solver(Beta::KL, L1)
+    /// };
+    /// let half = solver(10).run(&problem)?;
+    /// let whole = solver(20).go_on_after(&problem, &half)?;
+    /// assert_eq!(whole.w, solver(20).run(&problem)?.w);
+    /// # Ok::<(), altbi::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// Those of [`run`](Self::run); [`Error::Shape`] for factors or a λ of another problem;
     /// [`Error::Setting`] if no iteration is left.
-    pub fn go_on_after(&mut self, problem: &Problem, ended: Ended) -> Result<Outcome> {
+    pub fn go_on_after(&mut self, problem: &Problem, outcome: &Outcome) -> Result<Outcome> {
+        let factors = match outcome.scaling() {
+            Some(scaling) => Factors {
+                w: scaling.w_scaled(&outcome.w),
+                h: scaling.h_scaled(&outcome.h),
+            },
+            None => outcome.factors(),
+        };
+        let history = outcome.history.iter();
+        let until = history.filter(|record| record.iteration <= outcome.selected);
+        let ended = Ended {
+            factors,
+            lambda: outcome.lambda.clone(),
+            lambda_at_start: outcome.lambda_at_start.clone(),
+            history: until.cloned().collect(),
+        };
+        self.go_on_from(problem, ended)
+    }
+
+    /// The same from what is left of a run.
+    pub(crate) fn go_on_from(&mut self, problem: &Problem, ended: Ended) -> Result<Outcome> {
         problem.processes().agree(self.check(problem))?;
         let (iteration, limit) = (ended.iteration(), self.config.max_iterations);
         if limit <= iteration {

@@ -49,7 +49,7 @@ impl Solver {
     ///
     /// # Errors
     /// Those of [`init`](Self::init).
-    pub fn begin<'a>(&'a self, problem: &'a Problem) -> Result<(State, Stepper<'a>)> {
+    pub(crate) fn begin<'a>(&'a self, problem: &'a Problem) -> Result<(State, Stepper<'a>)> {
         self.check(problem)?;
         let (mut engine, _) = self.engine(problem)?;
         let state = self.start(problem, engine.as_mut())?;
@@ -63,8 +63,8 @@ impl Solver {
 
     /// One outer iteration.
     ///
-    /// Every call prepares the engine again, which costs about as much as an update;
-    /// [`begin`](Self::begin) and [`run`](Self::run) do so once. The engines are not compared here.
+    /// Every call prepares the engine anew, which costs about as much as an update;
+    /// [`run`](Self::run) does so once. The engines are not compared here.
     ///
     /// # Errors
     /// [`Error::NotFinite`], and those of the engine and of the hypergradient's mode.
@@ -240,7 +240,7 @@ impl Solver {
 }
 
 /// Computes iterations one at a time, for a loop of the caller. Made by [`Solver::begin`].
-pub struct Stepper<'a> {
+pub(crate) struct Stepper<'a> {
     solver: &'a Solver,
     problem: &'a Problem,
     workspace: Workspace,

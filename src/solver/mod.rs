@@ -27,12 +27,13 @@ mod stopping;
 mod weights;
 
 pub use altbi::{Best, Solver, State};
-pub use checkpoint::{Checkpoint, Resumed};
-pub use continuation::Ended;
+pub use checkpoint::Checkpoint;
+pub(crate) use continuation::Ended;
 pub use history::Record;
-pub use iteration::Stepper;
-pub use model::{Borrowed, Model, WeightedPenalty};
+pub(crate) use iteration::Stepper;
+pub use model::Model;
+pub(crate) use model::WeightedPenalty;
 pub use observer::{Observer, Signal};
 pub use outcome::{Outcome, TunedWeights};
-pub use restarts::{Restarted, StartRecord, restarts};
+pub(crate) use restarts::{Restarted, StartRecord, restarts};
 pub use stopping::{StopReason, Stopping, StoppingRule};

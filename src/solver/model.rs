@@ -25,7 +25,7 @@ const TOLERANCE: f64 = 1e-6;
 
 /// A penalty of a run with its final weights.
 #[derive(Debug, Clone)]
-pub struct WeightedPenalty {
+pub(crate) struct WeightedPenalty {
     /// The penalised factor.
     pub side: Side,
     /// The penalty.
@@ -60,7 +60,7 @@ pub struct Model {
 
 /// The weight of new rows (or columns), which have no λ of their own.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Borrowed {
+pub(crate) struct Borrowed {
     /// The penalty.
     pub penalty: String,
     /// Scope of the run's λ.
@@ -76,7 +76,7 @@ impl Model {
     /// # Errors
     /// [`Error::Shape`] for factors that do not fit together, or a λ that does not broadcast
     /// to its factor.
-    pub fn new(
+    pub(crate) fn new(
         (w, h): (Array2<f64>, Array2<f64>),
         divergence: impl Divergence + 'static,
         config: AltBiConfig,
@@ -122,7 +122,7 @@ impl Model {
     /// New data are scaled in the same way: features by the divisors of the run, and new lines of
     /// the scaled kind by their own.
     #[must_use]
-    pub fn with_scaling(mut self, scaling: Option<Scaling>) -> Self {
+    pub(crate) fn with_scaling(mut self, scaling: Option<Scaling>) -> Self {
         self.scaling = scaling;
         self
     }
@@ -145,10 +145,10 @@ impl Model {
     /// Encodes new rows with H fixed: the W ≥ 0 that fits `x ≈ W H`, with the run's penalties on W.
     /// (scikit-learn: `transform`.)
     ///
-    /// Each row is fitted on its own, from a start that depends only on it. Updates end when no
-    /// entry moves by more than the run's tolerance (1e-6 if that is 0), or after the run's number
-    /// of iterations, at least 1000. Shared weights and weights of components apply. A new row has
-    /// no λ of its own and gets the median of the run's λ ([`borrowed`](Self::borrowed)).
+    /// Each row is fitted on its own, from a start that depends on nothing else, until no
+    /// entry moves by more than the run's tolerance (1e-6 where that is 0), at most for its
+    /// number of iterations or 1000 updates. Weights of components and shared ones carry
+    /// over; a new row has no λ of its own and gets the median of the run's.
     ///
     /// # Errors
     /// [`Error::Shape`] if `x` does not have m columns; [`Error::CoupledPenalty`] for a penalty
@@ -259,7 +259,7 @@ impl Model {
     ///
     /// # Errors
     /// Those of [`encode_rows`](Self::encode_rows).
-    pub fn borrowed(&self, side: Side) -> Result<Vec<Borrowed>> {
+    pub(crate) fn borrowed(&self, side: Side) -> Result<Vec<Borrowed>> {
         let mut all = Vec::new();
         for one in self.acting(side) {
             let weight = self.weight_of_new(one)?;
@@ -345,5 +345,28 @@ fn of_rows(one: &WeightedPenalty) -> Array2<f64> {
     match one.side {
         Side::W => one.lambda.clone(),
         Side::H => one.lambda.t().as_standard_layout().into_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::divergence::Beta;
+    use crate::penalty::L1;
+
+    #[test]
+    fn new_rows_borrow_the_weights_that_belong_to_old_ones() {
+        let entry = |(i, j)| 0.1 + ((i * 7 + j) as f64 * 4.513).fract();
+        let x = Array2::from_shape_fn((12, 7), entry);
+        for (scope, count) in [
+            (Scope::Row, 1),
+            (Scope::Entry, 1),
+            (Scope::Shared, 0),
+            (Scope::Component, 0),
+        ] {
+            let config = AltBiConfig::new(2).with_scope(scope).with_max_iterations(5);
+            let model = config.solver(Beta::KL, L1).fit(&x).unwrap().model();
+            assert_eq!(model.borrowed(Side::W).unwrap().len(), count, "{scope}");
+        }
     }
 }

@@ -247,6 +247,11 @@ impl Outcome {
         self
     }
 
+    /// The settings it was found with, and the name of the divergence.
+    pub(crate) fn settings(&self) -> (&AltBiConfig, String) {
+        (&self.config, self.rules.0.divergence.name())
+    }
+
     /// The scaling of the data, if they were scaled.
     pub fn scaling(&self) -> Option<&Scaling> {
         self.scaling.as_ref()

@@ -11,7 +11,7 @@ use crate::metrics::likeness;
 
 /// The result of one start.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct StartRecord {
+pub(crate) struct StartRecord {
     /// The seed of its factors.
     pub seed: u64,
     /// Outer iterations.
@@ -30,11 +30,9 @@ pub struct StartRecord {
 
 /// The result of several starts.
 #[derive(Debug, Clone)]
-pub struct Restarted {
+pub(crate) struct Restarted {
     /// The outcome of the best start.
     pub outcome: Outcome,
-    /// Its seed.
-    pub seed: u64,
     /// All starts, by their seeds.
     pub starts: Vec<StartRecord>,
 }
@@ -51,7 +49,7 @@ pub struct Restarted {
 ///
 /// # Errors
 /// The first error of `fit`; [`Error::Threads`].
-pub fn restarts(
+pub(crate) fn restarts(
     seeds: &[u64],
     threads: usize,
     by_outer_error: bool,
@@ -143,7 +141,6 @@ fn best_of(seeds: &[u64], outcomes: Vec<Outcome>, by_outer_error: bool) -> Resul
     let mut outcomes = outcomes;
     Ok(Restarted {
         outcome: outcomes.swap_remove(best),
-        seed: seeds[best],
         starts,
     })
 }
@@ -164,10 +161,13 @@ mod tests {
         let of = |threads| restarts(&[3, 4, 5], threads, false, fit).unwrap().unwrap();
         let (two, many) = (of(2), of(4));
         assert_eq!(two.starts, many.starts);
-        assert_eq!(two.outcome.w, fit(two.seed, 1).unwrap().w);
+        assert_eq!(two.outcome.w, fit(two.outcome.seed(), 1).unwrap().w);
         let least = two.starts.iter().map(|start| start.divergence);
         assert_eq!(least.fold(f64::INFINITY, f64::min), two.outcome.divergence);
-        let kept = two.starts.iter().find(|start| start.seed == two.seed);
+        let kept = two
+            .starts
+            .iter()
+            .find(|start| start.seed == two.outcome.seed());
         assert!((kept.unwrap().cosine_w - 1.0).abs() < 1e-9);
         assert!(two.starts.iter().all(|start| start.cosine_h <= 1.0 + 1e-9));
         let refused = restarts(&[1, 2], 2, false, |_, _| Err(Error::TooSmall));

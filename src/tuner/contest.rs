@@ -8,9 +8,10 @@ use super::books::Answer;
 use super::ledger::or_null;
 use super::{Books, BuiltIn, Point, Rival, Task, hypergradient};
 use crate::error::{Error, Result};
+use crate::experiment::PairedDifference;
 use crate::factors::Factors;
 use crate::lambda::Scope;
-use crate::metrics::{PairedDifference, Spread};
+use crate::metrics::Spread;
 
 /// The result of one rival on one task.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -56,7 +57,7 @@ pub struct Contest {
 }
 
 /// A number of a standing.
-pub type Measure = fn(&Standing) -> f64;
+pub(crate) type Measure = fn(&Standing) -> f64;
 
 impl Contest {
     /// The rivals that took part, in order.
@@ -79,7 +80,7 @@ impl Contest {
 
     /// The paired differences of log errors between two rivals: negative if the first is better.
     /// `None` if an error is unknown.
-    pub fn compared(
+    pub(crate) fn compared(
         &self,
         first: &str,
         second: &str,
@@ -99,14 +100,14 @@ impl Contest {
     }
 
     /// Returns true if there is a judge.
-    pub fn is_judged(&self) -> bool {
+    pub(crate) fn is_judged(&self) -> bool {
         self.standings
             .iter()
             .all(|standing| !standing.judged.is_nan())
     }
 
     /// The deciding error: the judge's, or without a judge the held-out one.
-    pub fn deciding(&self) -> Measure {
+    pub(crate) fn deciding(&self) -> Measure {
         if self.is_judged() {
             |standing| standing.judged
         } else {
@@ -115,7 +116,7 @@ impl Contest {
     }
 
     /// The rivals by the geometric mean of a measure, best first.
-    pub fn ranking(&self, measure: Measure) -> Vec<&str> {
+    pub(crate) fn ranking(&self, measure: Measure) -> Vec<&str> {
         let mut rivals = self.rivals();
         let place = |rival: &str| {
             let logs = self.mean(rival, measure).map(|_| {
@@ -129,7 +130,7 @@ impl Contest {
     }
 
     /// The mean of some number of a rival.
-    pub fn mean(&self, rival: &str, measure: Measure) -> Option<Spread> {
+    pub(crate) fn mean(&self, rival: &str, measure: Measure) -> Option<Spread> {
         Spread::of(&self.of(rival).map(measure).collect::<Vec<_>>())
     }
 }
@@ -221,4 +222,40 @@ fn components(factors: &Factors) -> usize {
     let sums = of_w * factors.h.sum_axis(Axis(1));
     let least = LEAST_SHARE * sums.sum();
     sums.iter().filter(|sum| **sum > least).count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ratios_are_paired_by_seed() {
+        let standing = |rival: &str, seed, judged| Standing {
+            rival: rival.into(),
+            searches: false,
+            seed,
+            held_out: f64::NAN,
+            judged,
+            refit: judged,
+            divergence: (1.0, 1.0),
+            solves: 1,
+            work: 1.0,
+            seconds: 1.0,
+            lambda: (0.0, 0.0),
+            components: 2,
+            points: Vec::new(),
+        };
+        let contest = Contest {
+            standings: vec![
+                standing("practical", 0, 2.0),
+                standing("plain", 0, 4.0),
+                standing("practical", 1, 5.0),
+                standing("plain", 1, 10.0),
+            ],
+        };
+        let found = contest.compared("practical", "plain", |standing| standing.judged);
+        assert!((found.unwrap().mean - 0.5f64.ln()).abs() < 1e-15);
+        let unknown = contest.compared("practical", "plain", |standing| standing.held_out);
+        assert!(unknown.is_none());
+    }
 }

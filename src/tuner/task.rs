@@ -142,7 +142,7 @@ impl Task {
     }
 
     /// D(X, truth) over the fitted entries, if the true matrix is known.
-    pub fn noise(&self) -> Option<f64> {
+    pub(crate) fn noise(&self) -> Option<f64> {
         let Judge::Truth(truth) = &self.judge else {
             return None;
         };
@@ -162,7 +162,7 @@ impl Task {
     }
 
     /// The weight of the held-out entries.
-    pub fn held_out_weight(&self) -> f64 {
+    pub(crate) fn held_out_weight(&self) -> f64 {
         self.split
             .held_out_weights()
             .map_or(0.0, |weights| weights.sum())
@@ -170,7 +170,7 @@ impl Task {
 
     /// The training error that noise causes, per unit of held-out error. (The noise of thinned
     /// counts depends on their share.)
-    pub fn training_per_held_out(&self) -> f64 {
+    pub(crate) fn training_per_held_out(&self) -> f64 {
         match self.outer.unseen {
             Unseen::Counts(share) => share / (1.0 - share),
             _ => self.training_weight() / self.held_out_weight(),
@@ -178,7 +178,7 @@ impl Task {
     }
 
     /// The weight of the fitted entries.
-    pub fn training_weight(&self) -> f64 {
+    pub(crate) fn training_weight(&self) -> f64 {
         let [n, m] = self.split.shape();
         self.split
             .mask()

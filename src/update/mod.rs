@@ -144,7 +144,7 @@ impl Rule {
     }
 
     /// Returns true if the update of a row does not depend on other rows.
-    pub fn is_separable(&self) -> bool {
+    pub(crate) fn is_separable(&self) -> bool {
         self.terms
             .iter()
             .all(|term| term.penalty.coupling().is_none())
@@ -154,7 +154,7 @@ impl Rule {
     ///
     /// # Shapes
     /// `factor` n×r, `other` r×m, result n×m.
-    pub fn reconstruct(&self, factor: &Tensor<2>, other: &Tensor<2>) -> Tensor<2> {
+    pub(crate) fn reconstruct(&self, factor: &Tensor<2>, other: &Tensor<2>) -> Tensor<2> {
         factor
             .clone()
             .matmul(other.clone())

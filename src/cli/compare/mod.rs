@@ -7,12 +7,12 @@ mod tasks;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use altbi::criterion::Unseen;
-use altbi::data::{Noise, fingerprint, text_fingerprint};
-use altbi::problem::Weights;
-use altbi::report::KeptRecords;
-use altbi::tuner::{BuiltIn, Judge, RIVALS, Rival, Standing, Task, contest};
-use altbi::{Divergence, Error, Result, Scope};
+use crate::criterion::Unseen;
+use crate::data::{Noise, fingerprint, text_fingerprint};
+use crate::problem::Weights;
+use crate::report::KeptRecords;
+use crate::tuner::{BuiltIn, Judge, RIVALS, Rival, Standing, Task, contest};
+use crate::{Divergence, Error, Result, Scope};
 use clap::{Args, ValueEnum};
 
 use self::store::Store;

@@ -2,10 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use altbi::data::Reservation;
-use altbi::report::{ContestRecords, KeptRecords};
-use altbi::tuner::{Contest, Standing};
-use altbi::{Error, Result};
+use crate::data::Reservation;
+use crate::report::{ContestRecords, KeptRecords};
+use crate::tuner::{Contest, Standing};
+use crate::{Error, Result};
 use parking_lot::Mutex;
 
 use crate::cli::search::claim;

@@ -1,7 +1,7 @@
 //! The comparison as a table.
 
-use altbi::report::ratio;
-use altbi::tuner::{Contest, Standing};
+use crate::report::ratio;
+use crate::tuner::{Contest, Standing};
 
 use crate::cli::output::say;
 

@@ -3,12 +3,12 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use altbi::data::{
+use crate::data::{
     Benchmark, Noise, Source, benchmark_a, benchmark_b, benchmark_c, benchmark_d, read_matrix,
 };
-use altbi::report::Labels;
-use altbi::tuner::{Judge, Task};
-use altbi::{Divergence, Error, Precision, Result};
+use crate::report::Labels;
+use crate::tuner::{Judge, Task};
+use crate::{Divergence, Error, Precision, Result};
 
 use super::{BenchmarkSize, CleanBenchmark, CompareArguments};
 

@@ -2,10 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use altbi::criterion::Unseen;
-use altbi::data::{Benchmark, Reading, Source};
-use altbi::problem::{Scale, Scaling};
-use altbi::{
+use crate::criterion::Unseen;
+use crate::data::{Benchmark, Reading, Source};
+use crate::problem::{Scale, Scaling};
+use crate::{
     AltBiConfig, Beta, EngineChoice, Error, Exponent, GivenFactors, Initial, LambdaStart,
     LambdaStep, Method, Mode, Normalization, Result, Selection, Units,
 };

@@ -3,10 +3,10 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use altbi::problem::Scaling;
-use altbi::report::{Continued, RunFolder, RunRecords};
-use altbi::solver::Ended;
-use altbi::{Error, Factors, Result, Side};
+use crate::problem::Scaling;
+use crate::report::{Continued, RunFolder, RunRecords};
+use crate::solver::Ended;
+use crate::{Error, Factors, Result, Side};
 use clap::{ArgMatches, Args, Command};
 use ndarray::Array2;
 

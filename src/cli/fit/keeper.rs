@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use altbi::data::text_fingerprint;
-use altbi::report::RunFolder;
-use altbi::{Checkpoint, CheckpointFault, Observer, Problem, Record, Result, Signal, State};
+use crate::data::text_fingerprint;
+use crate::report::RunFolder;
+use crate::{Checkpoint, CheckpointFault, Observer, Problem, Record, Result, Signal, State};
 use ndarray::Array2;
 use parking_lot::Mutex;
 

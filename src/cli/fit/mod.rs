@@ -11,15 +11,15 @@ mod summary;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use altbi::criterion::{Entries, OuterError, Unseen};
-use altbi::data::{Benchmark, Reading, Source, Table, demo, text_fingerprint};
-use altbi::metrics::recovery;
-use altbi::problem::{Scale, Scaling};
-use altbi::report::{
+use crate::criterion::{Entries, OuterError, Unseen};
+use crate::data::{Benchmark, Reading, Source, Table, demo, text_fingerprint};
+use crate::metrics::recovery;
+use crate::problem::{Scale, Scaling};
+use crate::report::{
     Choice, HeldOutShare, Labels, RunFolder, RunRecords, SparseRecord, Summary, shell_quoted,
 };
-use altbi::solver::StartRecord;
-use altbi::{
+use crate::solver::StartRecord;
+use crate::{
     AltBiConfig, Checkpoint, CheckpointFault, Error, Matrix, Outcome, PenaltyTerm, Problem, Result,
     Side, Solver, StopReason,
 };
@@ -240,7 +240,7 @@ impl<'a> Run<'a> {
         let piped = arguments.data.as_deref() == Some("-");
         let reading = data.reading.clone();
         let kept = reading.clone().map(|reading| match (piped, &folder) {
-            (true, Some(_)) => reading.as_written(),
+            (true, Some(_)) => reading.written(),
             _ => reading,
         });
         let config = arguments.config_text(source.as_ref(), solver.rank, kept.as_ref());
@@ -390,7 +390,7 @@ impl<'a> Run<'a> {
             .observe(Watch::new(&self.progress, "iterating", of, done));
         match (checkpoint, before) {
             (Some(checkpoint), _) => solver.resume(&self.problem, checkpoint),
-            (None, Some(before)) => solver.go_on_after(&self.problem, before.ended.clone()),
+            (None, Some(before)) => solver.go_on_from(&self.problem, before.ended.clone()),
             (None, None) => solver.run(&self.problem),
         }
     }

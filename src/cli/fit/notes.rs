@@ -1,6 +1,6 @@
 //! Notes on standard error about a successful run.
 
-use altbi::{Initial, Outcome, Selection};
+use crate::{Initial, Outcome, Selection};
 
 use super::Run;
 use crate::cli::output::complain;

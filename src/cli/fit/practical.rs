@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use altbi::practical::{Practical, Stage};
-use altbi::report::Choice;
-use altbi::{Checkpoint, Observer, Outcome, Problem, Record, Result, Signal, State};
+use crate::practical::{Practical, Stage};
+use crate::report::Choice;
+use crate::{Checkpoint, Observer, Outcome, Problem, Record, Result, Signal, State};
 
 use parking_lot::Mutex;
 

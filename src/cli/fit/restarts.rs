@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use altbi::criterion::Unseen;
-use altbi::report::shell_quoted;
-use altbi::solver::{Restarted, StartRecord, restarts};
-use altbi::{Error, Initial, Result};
+use crate::criterion::Unseen;
+use crate::report::shell_quoted;
+use crate::solver::{Restarted, StartRecord, restarts};
+use crate::{Error, Initial, Result};
 
 use super::keeper::{Keeper, Starts};
 use super::{FitArguments, Run};

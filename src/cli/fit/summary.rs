@@ -1,13 +1,13 @@
 //! The summary of a run, in a dozen lines.
 
-use altbi::criterion::Unseen;
-use altbi::metrics::{Recovery, Spread};
-use altbi::practical::Stage;
-use altbi::report::{
+use crate::criterion::Unseen;
+use crate::metrics::{Recovery, Spread};
+use crate::practical::Stage;
+use crate::report::{
     Feature, PenaltyRecord, Summary, choice_in_words, components, fit_in_words, percent,
     weights_in_words,
 };
-use altbi::{Divergence, Method, Outcome, StopReason};
+use crate::{Divergence, Method, Outcome, StopReason};
 
 use super::{Run, restarts};
 use crate::cli::output::say;

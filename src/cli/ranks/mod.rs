@@ -4,11 +4,11 @@ mod store;
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use altbi::criterion::OuterError;
-use altbi::data::{Source, text_fingerprint};
-use altbi::ranks::{Measure, RankError, RankOutcome, RankSearch, RankSummary};
-use altbi::report::{KeptRecords, Labels, RankRecords, RankSettings};
-use altbi::{Divergence, Error, Problem, Result};
+use crate::criterion::OuterError;
+use crate::data::{Source, text_fingerprint};
+use crate::ranks::{Measure, RankError, RankOutcome, RankSearch, RankSummary};
+use crate::report::{KeptRecords, Labels, RankRecords, RankSettings};
+use crate::{Divergence, Error, Problem, Result};
 use clap::Args;
 use serde::Serialize;
 

@@ -2,10 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use altbi::data::Reservation;
-use altbi::ranks::{Measure, RankError, RankOutcome};
-use altbi::report::{KeptRecords, RankRecords};
-use altbi::{Error, Result};
+use crate::data::Reservation;
+use crate::ranks::{Measure, RankError, RankOutcome};
+use crate::report::{KeptRecords, RankRecords};
+use crate::{Error, Result};
 use parking_lot::Mutex;
 
 use crate::cli::search::claim;

@@ -8,7 +8,7 @@ use rand_distr::{Distribution, StandardNormal};
 use super::{Benchmark, generator};
 
 /// Pixels along a side of the paper's abundance maps.
-pub const MAP_SIDE: usize = 55;
+pub(crate) const MAP_SIDE: usize = 55;
 /// Smallest angle between two endmembers.
 const SMALLEST_ANGLE: f64 = 15.0;
 /// Blobs per map.
@@ -16,7 +16,7 @@ const BLOBS: usize = 6;
 
 /// Benchmark D: columns of W are smooth reflectances over `bands` bands, pairwise
 /// more than 15° apart; rows of H are abundance maps of `side`×`side` pixels
-/// ([`MAP_SIDE`] in the paper), smooth, nonnegative, and summing to 1 in every pixel.
+/// (55 in the paper), smooth, nonnegative, and summing to 1 in every pixel.
 pub fn benchmark_d(bands: usize, side: usize, rank: usize, seed: u64) -> Benchmark {
     let mut generator = generator(seed);
     let mut w = Array2::zeros((bands, rank));

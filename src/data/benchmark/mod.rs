@@ -13,7 +13,7 @@
 
 mod hyperspectral;
 mod noise;
-pub mod published;
+pub(crate) mod published;
 mod separable;
 mod signals;
 
@@ -22,9 +22,10 @@ use rand::rngs::ChaCha8Rng;
 use rand::{RngExt, SeedableRng};
 use rand_distr::{Distribution, Poisson, StandardNormal};
 
-pub use hyperspectral::{MAP_SIDE, benchmark_d};
+pub(crate) use hyperspectral::MAP_SIDE;
+pub use hyperspectral::benchmark_d;
 pub use noise::Noise;
-pub use separable::separable_factors;
+pub(crate) use separable::separable_factors;
 pub use signals::{benchmark_b, benchmark_c};
 
 use crate::factors::uniform;
@@ -112,7 +113,7 @@ fn sparse_uniform(generator: &mut ChaCha8Rng, rank: usize, m: usize) -> Array2<f
 }
 
 /// The default data of `altbi fit`: benchmark A in the paper's size (1000×50, r = 4), seed 0.
-pub fn demo() -> Benchmark {
+pub(crate) fn demo() -> Benchmark {
     benchmark_a(1000, 50, 4, 0)
 }
 

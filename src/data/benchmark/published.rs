@@ -33,7 +33,7 @@ fn read(folder: &Path, file: &str, variable: &str) -> Result<Array2<f64>> {
 ///
 /// # Errors
 /// Those of [`Source::read`].
-pub fn published_a(folder: &Path) -> Result<Array2<f64>> {
+pub(crate) fn published_a(folder: &Path) -> Result<Array2<f64>> {
     read(folder, "Benchmark_A.mat", "X")
 }
 
@@ -41,7 +41,7 @@ pub fn published_a(folder: &Path) -> Result<Array2<f64>> {
 ///
 /// # Errors
 /// Those of [`Source::read`].
-pub fn published_b(folder: &Path) -> Result<Array2<f64>> {
+pub(crate) fn published_b(folder: &Path) -> Result<Array2<f64>> {
     read(folder, "Benchmark_B.mat", "X")
 }
 
@@ -49,7 +49,7 @@ pub fn published_b(folder: &Path) -> Result<Array2<f64>> {
 ///
 /// # Errors
 /// Those of [`Source::read`]; [`Error::TooFewSignals`].
-pub fn published_c(folder: &Path, m: usize, rank: usize, seed: u64) -> Result<Benchmark> {
+pub(crate) fn published_c(folder: &Path, m: usize, rank: usize, seed: u64) -> Result<Benchmark> {
     let file = "AC10_art_spectr_noi.mat";
     let signals = read(folder, file, "X")?;
     let enough: Vec<usize> = (0..signals.nrows().min(rank)).collect();
@@ -64,7 +64,7 @@ pub fn published_c(folder: &Path, m: usize, rank: usize, seed: u64) -> Result<Be
 ///
 /// # Errors
 /// Those of [`Source::read`]; [`Error::TooFewSignals`].
-pub fn published_d(folder: &Path, side: usize, rank: usize, seed: u64) -> Result<Benchmark> {
+pub(crate) fn published_d(folder: &Path, side: usize, rank: usize, seed: u64) -> Result<Benchmark> {
     let file = "USGS_pruned_10_deg.mat";
     let spectra = read(folder, file, "B")?;
     let chosen = apart(&spectra, rank);

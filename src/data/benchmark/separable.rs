@@ -22,7 +22,7 @@ const EXACT: f64 = 1e-9;
 ///
 /// # Shapes
 /// `x` n×m; W n×rank, H rank×m.
-pub fn separable_factors(x: &Array2<f64>, rank: usize) -> Option<Benchmark> {
+pub(crate) fn separable_factors(x: &Array2<f64>, rank: usize) -> Option<Benchmark> {
     let m = x.ncols();
     let mut rest = x.clone();
     for mut row in rest.rows_mut() {

@@ -43,12 +43,12 @@ pub struct Table {
     /// Names of the columns.
     pub column_labels: Option<Vec<String>>,
     /// Its reading, if it is a table of text.
-    pub reading: Option<Reading>,
+    pub(crate) reading: Option<Reading>,
 }
 
 /// The reading of a table of text.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Reading {
+pub(crate) struct Reading {
     /// True if the first row holds the names of the columns.
     pub header: bool,
     /// True if the first column holds the names of the rows.
@@ -67,7 +67,7 @@ pub struct Reading {
 impl Reading {
     /// The reading of the same table after [`Table::to_csv`] wrote it.
     #[must_use]
-    pub fn as_written(self) -> Self {
+    pub fn written(self) -> Self {
         Self {
             separator: Separator::Comma,
             decimal: Decimal::Point,

@@ -36,7 +36,7 @@ struct Chapter<'a> {
 }
 
 /// Tables and figures of an experiment, ready to be written into its folder.
-pub struct ExperimentReport<'a> {
+pub(crate) struct ExperimentReport<'a> {
     results: &'a Results,
     chapters: Vec<Chapter<'a>>,
     /// Number of tests that p is corrected for.

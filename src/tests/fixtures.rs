@@ -1,16 +1,14 @@
 //! altbi against numbers from an independent program (tests/data/README.md).
 
-mod common;
-
 use std::sync::Arc;
 
-use altbi::hypergradient::Forward;
-use altbi::update::Rule;
-use altbi::{
+use super::common::{Numbers, assert_close, reference};
+use crate::hypergradient::Forward;
+use crate::update::Rule;
+use crate::{
     AltBiConfig, Beta, Bunch, Criterion, GivenFactors, HeldOut, Method, Mode, Pair, PenaltyTerm,
     Precision, Problem, Side, Span, State, Training, penalty,
 };
-use common::{Numbers, assert_close, reference};
 use ndarray::Array2;
 use serde::Deserialize;
 
@@ -222,7 +220,7 @@ fn baselines() {
             .with_method(method)
             .with_max_iterations(20)
             .with_tolerance(0.0)
-            .solver(Beta::KL, altbi::L1)
+            .solver(Beta::KL, crate::L1)
             .with_factors(start(&b.W0, &b.H0))
             .fit(&b.X)
             .unwrap();

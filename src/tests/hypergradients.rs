@@ -1,19 +1,17 @@
 //! The modes against each other, over the whole matrix of built-in cases.
 
-mod common;
-
 use std::sync::Arc;
 
-use altbi::check::{MODES, cases, check_bunch, relative_difference};
-use altbi::device::Device;
-use altbi::hypergradient::{Differentiate, Implicit, Reverse};
-use altbi::update::Rule;
-use altbi::{
+use super::common::{assert_close, matrix, problem};
+use crate::check::{MODES, cases, check_bunch, relative_difference};
+use crate::device::Device;
+use crate::hypergradient::{Differentiate, Implicit, Reverse};
+use crate::update::Rule;
+use crate::{
     Beta, Bunch, Divergence, Error, HeldOut, Hoyer, L1, Mode, Pair, Penalty, PenaltyTerm,
     Precision, Problem, Side, Smooth, Span, Split, SquaredL2, ToMatrix, Verdict, check,
 };
 use burn::tensor::Tensor;
-use common::{assert_close, matrix, problem};
 use ndarray::{Array2, array};
 
 #[test]
@@ -146,14 +144,14 @@ fn the_implicit_mode_is_the_limit_of_long_bunches() {
     let pair = Pair::new(&problem, &matrix(6, 2, 0.1), &matrix(2, 8, 0.8)).unwrap();
     let lambda = [problem.tensor("λ", &matrix(6, 1, 0.6), [6, 1]).unwrap()];
     for (beta, penalty) in [(1.0, "l1"), (2.0, "l2"), (0.5, "l21"), (1.5, "group")] {
-        let penalty = altbi::penalty::by_name(penalty).unwrap();
+        let penalty = crate::penalty::by_name(penalty).unwrap();
         let bunch = |length| Bunch::new(&problem, Beta(beta), penalty.clone(), length).unwrap();
         let implicit = bunch(1)
             .hypergradient(&pair, &lambda, Mode::Implicit)
             .unwrap();
         let distance = |length| {
             let unrolled = bunch(length).hypergradient(&pair, &lambda, Mode::Adjoint);
-            common::distance(&unrolled.unwrap().gradients[0], &implicit.gradients[0])
+            super::common::distance(&unrolled.unwrap().gradients[0], &implicit.gradients[0])
         };
         let (short, long) = (distance(4), distance(4000));
         assert!(long < 1e-8, "β={beta}: {long:e}");
@@ -380,7 +378,7 @@ fn dividing_by_a_number_on_the_tape_costs_half_the_digits() {
         fn split(&self, x: &Tensor<2>, y: &Tensor<2>) -> Split {
             Beta::KL.split(x, y)
         }
-        fn slope(&self, x: &Tensor<2>, y: &Tensor<2>) -> Option<altbi::Slope> {
+        fn slope(&self, x: &Tensor<2>, y: &Tensor<2>) -> Option<crate::Slope> {
             Beta::KL.slope(x, y)
         }
     }

@@ -1,21 +1,19 @@
 //! The fused engine against autodiff, and what a run says about it.
 
-mod common;
-
 use std::sync::Arc;
 
-use altbi::check::{cases, relative_difference};
-use altbi::device::Device;
-use altbi::engine::{FusedBunch, tolerance};
-use altbi::penalty::FusedPenalty;
-use altbi::update::Rule;
-use altbi::{
+use super::common::{assert_close, matrix, problem};
+use crate::check::{cases, relative_difference};
+use crate::device::Device;
+use crate::engine::{FusedBunch, tolerance};
+use crate::penalty::FusedPenalty;
+use crate::update::Rule;
+use crate::{
     AltBiConfig, Beta, Bunch, Criterion, Divergence, EngineChoice, EngineUsed, Error, Exponent,
     Factors, GivenFactors, Group, HeldOut, Hoyer, L1, Method, Mode, Normalization, Pair, Penalty,
     PenaltyTerm, Precision, Problem, Side, Span, Split, SquaredL2, ToMatrix, Training, penalty,
 };
 use burn::tensor::Tensor;
-use common::{assert_close, matrix, problem};
 use ndarray::{Array2, Axis};
 use proptest::prelude::*;
 
@@ -24,7 +22,7 @@ struct Both {
     fused: Factors,
     gradient: Array2<f64>,
     outer_error: f64,
-    expected: altbi::Hypergradient,
+    expected: crate::Hypergradient,
 }
 
 fn both(

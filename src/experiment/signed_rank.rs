@@ -4,11 +4,11 @@ use std::cmp::Ordering;
 
 use serde::{Deserialize, Serialize};
 
-use super::Spread;
+use crate::metrics::Spread;
 
 /// Statistics of the differences between paired numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct PairedDifference {
+pub(crate) struct PairedDifference {
     /// Mean of first − second.
     pub mean: f64,
     /// Its standard error; NaN for fewer than two pairs.
@@ -26,7 +26,7 @@ impl PairedDifference {
     /// The statistics of these differences. `None` if there are none or one is NaN.
     pub fn of(differences: &[f64]) -> Option<Self> {
         let spread = Spread::of(differences)?;
-        let (direction, p) = test(differences);
+        let (direction, p) = signed_rank(differences);
         Some(Self {
             mean: spread.mean,
             standard_error: spread.standard_error(),
@@ -42,12 +42,9 @@ impl PairedDifference {
 ///
 /// Zeros are left out (Wilcoxon's own rule). Equal sizes share their mean rank. The distribution is
 /// exact, also with ties. If all differences are zero, p is 1.
-pub fn signed_rank(differences: &[f64]) -> f64 {
-    test(differences).1
-}
-
-/// Direction and p.
-fn test(differences: &[f64]) -> (f64, f64) {
+///
+/// Before it stands the direction.
+fn signed_rank(differences: &[f64]) -> (f64, f64) {
     let mut sizes: Vec<(f64, bool)> = differences
         .iter()
         .filter(|difference| **difference != 0.0)
@@ -88,7 +85,7 @@ fn test(differences: &[f64]) -> (f64, f64) {
 }
 
 /// Holm's correction of the p of several tests. It controls the probability of any false positive.
-pub fn holm(p: &[f64]) -> Vec<f64> {
+pub(crate) fn holm(p: &[f64]) -> Vec<f64> {
     let mut order: Vec<usize> = (0..p.len()).collect();
     order.sort_by(|a, b| p[*a].total_cmp(&p[*b]));
     let mut corrected = vec![0.0; p.len()];
@@ -122,12 +119,12 @@ mod tests {
             (&[-1.0, -2.0, -3.0, -4.0, -5.0, 0.5], 0.0625),
         ];
         for (differences, p) in cases {
-            let found = signed_rank(differences);
+            let found = signed_rank(differences).1;
             assert!((found - p).abs() < 1e-12, "{differences:?}: {found}");
         }
         // Thirty of one sign: 2 / 2^30.
         let all: Vec<f64> = (1..=30).map(f64::from).collect();
-        assert!((signed_rank(&all) * 2f64.powi(29) - 1.0).abs() < 1e-12);
+        assert!((signed_rank(&all).1 * 2f64.powi(29) - 1.0).abs() < 1e-12);
     }
 
     #[test]
@@ -146,9 +143,9 @@ mod tests {
             (sum - middle).abs() >= f64::abs(positive - middle)
         };
         let count = (0..256).filter(|pattern| far(*pattern)).count();
-        assert!((signed_rank(&differences) - count as f64 / 256.0).abs() < 1e-12);
-        assert_eq!(signed_rank(&[0.0, 0.0]), 1.0);
-        assert_eq!(signed_rank(&[]), 1.0);
+        assert!((signed_rank(&differences).1 - count as f64 / 256.0).abs() < 1e-12);
+        assert_eq!(signed_rank(&[0.0, 0.0]).1, 1.0);
+        assert_eq!(signed_rank(&[]).1, 1.0);
     }
 
     #[test]
