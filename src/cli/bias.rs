@@ -6,7 +6,7 @@ use std::sync::Arc;
 use altbi::check::{Bias, bias as compare};
 use altbi::criterion::OuterError;
 use altbi::data::{Source, Table, demo};
-use altbi::report::BiasRecords;
+use altbi::report::{BiasRecords, Labels, data_name};
 use altbi::update::Rule;
 use altbi::{
     AltBiConfig, Beta, Divergence, Error, Exponent, Method, Normalization, PenaltyTerm, Precision,
@@ -84,11 +84,13 @@ pub fn bias(arguments: &BiasArguments) -> Result<Ending> {
     let folder = arguments.out.as_deref().map(NewFolder::claim).transpose()?;
     let progress = Progress::new(arguments.json);
     progress.begin("reading the data");
-    let (problem, outer, of_demo) = arguments.problem()?;
+    let (problem, outer, of_demo, labels) = arguments.problem()?;
     let rank = arguments.rank.or(of_demo).ok_or(Error::RankMissing)?;
     let bias = arguments.compare(&problem, outer, rank, &progress)?;
     progress.clear();
     let records = BiasRecords {
+        data: data_name(arguments.data.as_deref()),
+        rows: labels.rows,
         about: arguments.about(&problem, outer, rank),
         length: arguments.bunch,
         bias,
@@ -107,8 +109,8 @@ pub fn bias(arguments: &BiasArguments) -> Result<Ending> {
 }
 
 impl BiasArguments {
-    /// The data, the outer error, and the rank of the demo if it is that.
-    fn problem(&self) -> Result<(Problem, OuterError, Option<usize>)> {
+    /// The data, the outer error, the rank of the demo if it is that, and the data's labels.
+    fn problem(&self) -> Result<(Problem, OuterError, Option<usize>, Labels)> {
         let (mut data, rank) = match self.data.as_deref().map(Source::from) {
             Some(source) => (self.table.read(&source, false)?, None),
             None => {
@@ -119,7 +121,7 @@ impl BiasArguments {
         };
         let problem = data.problem(&self.table)?;
         let (problem, outer) = self.criterion.hold_out(&problem, self.divergence)?;
-        Ok((problem, outer, rank))
+        Ok((problem, outer, rank, data.labels))
     }
 
     /// Warms up with λ fixed, then compares.

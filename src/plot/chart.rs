@@ -3,7 +3,9 @@
 use plotters::prelude::*;
 
 use super::draw::draw;
+use super::frame::with_font;
 use super::series::Series;
+use super::text::FONT_SIZE;
 
 /// How y is laid out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -83,11 +85,9 @@ impl Chart {
         };
         let end = svg.rfind("</svg>").expect("an SVG ends");
         svg.insert_str(end, &hovers);
-        // A view box lets a page scale it; text keeps a page's font.
-        svg.replace(
-            "font-family=\"sans-serif\"",
-            "font-family=\"system-ui, sans-serif\"",
-        )
+        // A view box lets a page scale it. What all elements have in common stands once.
+        let font = format!(" font-family=\"sans-serif\" font-size=\"{FONT_SIZE}\"");
+        with_font(&svg.replace(&font, "").replace(" opacity=\"1\"", ""))
     }
 
     /// The numbers behind the picture: one line per point, with its series.
@@ -135,8 +135,12 @@ mod tests {
             .map(|(k, point)| (k as f64, point.1));
         let chart = Chart::new("x", "y", Scale::Linear);
         let curve = chart.clone().with(Series::line("y", line.collect())).svg();
-        assert!(curve.len() < 100_000, "{}", curve.len());
+        assert!(curve.len() < 15_000, "{}", curve.len());
         let names = (0..points.len()).map(|k| format!("<{k}>")).collect();
+        let some = Series::points("p", points[..1500].to_vec());
+        let some = chart.clone().with(some).svg();
+        assert!(some.matches("h0").count() == 1500 && some.len() < 40_000);
+        assert!(!some.contains("font-family=\"sans-serif\""));
         let cloud = chart.with(Series::points("p", points).named(names)).svg();
         assert!(cloud.len() < 300_000, "{}", cloud.len());
         assert!(cloud.contains("&lt;0&gt;") && cloud.contains("<rect"));

@@ -29,9 +29,11 @@ pub(super) fn hex(colour: RGBColor) -> String {
 }
 
 /// The same picture with ink and grid as CSS variables `--ink` and `--grid`, to
-/// be embedded in a page that defines them. Series keep their colours: they read
-/// on light and on dark ground.
+/// be embedded in a page that defines them. So are the two colours that are too dark for dark
+/// ground, `--blue` and `--violet`; the others read on both.
 pub fn themed(svg: &str) -> String {
     svg.replace(&hex(INK), "var(--ink)")
         .replace(&hex(GRID), "var(--grid)")
+        .replace(&hex(SERIES[0]), "var(--blue)")
+        .replace(&hex(SERIES[6]), "var(--violet)")
 }

@@ -15,6 +15,12 @@ use crate::plot::{Chart, Scale, Series, escape, short};
 /// The contents of `bias.json`: all but the hypergradients.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct BiasRecords {
+    /// The name of the data.
+    #[serde(default)]
+    pub data: String,
+    /// The names of the data's rows, where it has some.
+    #[serde(default)]
+    pub rows: Option<Vec<String>>,
     /// The bunch that was differentiated, in a sentence.
     pub about: String,
     /// The T that the reader asks about.
@@ -31,13 +37,15 @@ const GRADIENTS: &str = "hypergradients.npy";
 impl BiasRecords {
     /// The length from which on the hypergradient is good enough, in words.
     pub fn answer(&self) -> String {
+        let reference = self.bias.rows.last().map_or("∞".into(), name);
         match self.bias.shortest(CLOSE) {
-            Some(length) => {
-                format!(
-                    "From T = {length} on the hypergradient is within a tenth of the reference."
-                )
-            }
-            None => "No T here brings the hypergradient within a tenth of the reference.".into(),
+            Some(length) => format!(
+                "From T = {length} on, the hypergradient is within a tenth of that at T = \
+                 {reference}."
+            ),
+            None => format!(
+                "No T here brings the hypergradient within a tenth of that at T = {reference}."
+            ),
         }
     }
 
@@ -76,11 +84,11 @@ impl KeptRecords for BiasRecords {
 
     fn write_report(&self, folder: &Path) -> Result<PathBuf> {
         let bias = &self.bias;
-        let figures = [Some(errors(bias)), rows(bias, self.length)];
+        let figures = [Some(errors(bias)), rows(self)];
         let figures: Vec<Figure> = figures.into_iter().flatten().collect();
-        let heading = "How short a bunch is too short";
+        let titles = [self.data.as_str(), "How short a bunch is too short"];
         let words = [&self.answer(), self.about.as_str()];
-        write_page(folder, heading, words, &table(bias), &figures)
+        write_page(folder, titles, words, &table(bias), &figures)
     }
 }
 
@@ -104,7 +112,7 @@ fn csv(bias: &Bias) -> String {
 
 fn table(bias: &Bias) -> String {
     let mut table = String::from(
-        "<div class=\"wide\"><table class=\"numbers\"><tr><th>T</th><th>outer error</th>\
+        "<div class=\"wide\"><table class=\"numbers\"><tr><th>T</th><th>outer error, sum</th>\
          <th>‖dE/dλ‖</th><th>cosine</th><th>relative error</th><th>rows of the same sign</th></tr>\n",
     );
     for row in &bias.rows {
@@ -135,7 +143,7 @@ fn errors(bias: &Bias) -> Figure {
     let rows = bias.rows[..last].iter().enumerate();
     let points = rows.map(|(place, row)| (place as f64, row.relative_error));
     let ticks = bias.rows[..last].iter().map(name).collect();
-    let chart = Chart::new("T", "‖g_T − g‖ / ‖g‖", Scale::Logarithmic)
+    let chart = Chart::new("T", "relative error", Scale::Logarithmic)
         .with(Series::line("", points.collect()))
         .with_ticks(ticks);
     let reference = name(&bias.rows[last]);
@@ -143,8 +151,8 @@ fn errors(bias: &Bias) -> Figure {
         name: "relative_error".into(),
         title: "Distance from the reference".into(),
         caption: format!(
-            "How far the hypergradient through T updates is from that of T = {reference}, from the \
-             same W and λ."
+            "‖g − g′‖ / ‖g′‖ for the hypergradients g through T updates and g′ at T = {reference}, \
+             both from the same W and λ."
         ),
         svg: chart.svg(),
         tiles: Vec::new(),
@@ -152,7 +160,8 @@ fn errors(bias: &Bias) -> Figure {
 }
 
 /// Row by row, at the T that the reader asks about.
-fn rows(bias: &Bias, length: usize) -> Option<Figure> {
+fn rows(records: &BiasRecords) -> Option<Figure> {
+    let (bias, length) = (&records.bias, records.length);
     let place = bias
         .rows
         .iter()
@@ -169,12 +178,14 @@ fn rows(bias: &Bias, length: usize) -> Option<Figure> {
         .fold((0.0f64, 0.0f64), |(low, high), value| {
             (low.min(*value), high.max(*value))
         });
+    let mut series = Series::points("rows", points);
+    series.names = records.rows.clone();
     let chart = Chart::new(
         &format!("dE/dλ at T = {}", name(&bias.rows[last])),
         &format!("dE/dλ at T = {length}"),
         Scale::Linear,
     )
-    .with(Series::points("rows", points))
+    .with(series)
     .with(Series::line(
         "equal",
         vec![(ends.0, ends.0), (ends.1, ends.1)],
@@ -182,7 +193,7 @@ fn rows(bias: &Bias, length: usize) -> Option<Figure> {
     Some(Figure {
         name: "rows".into(),
         title: format!("Row by row at T = {length}"),
-        caption: "One point per row of W. On the line both hypergradients are equal.".into(),
+        caption: "One point per row of X. On the line both hypergradients are equal.".into(),
         svg: chart.svg(),
         tiles: Vec::new(),
     })

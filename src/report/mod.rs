@@ -47,7 +47,7 @@ pub use bias::BiasRecords;
 pub use contest::{ContestRecords, ratio};
 pub use experiment::ExperimentReport;
 pub use figures::Figure;
-pub use html::shell_quoted;
+pub use html::{data_name, shell_quoted};
 pub use kept::KeptRecords;
 pub use labels::Labels;
 pub use model::arrangement;

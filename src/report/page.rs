@@ -60,9 +60,12 @@ const HEAD: &str = r##"<!DOCTYPE html>
 <meta name="color-scheme" content="light dark">
 <title>TITLE</title>
 <style>
-:root { --ink: #1f2933; --grid: #dde2e8; --ground: #ffffff; --card: #f4f6f8; --soft: #52606d; }
+:root { --ink: #1f2933; --grid: #dde2e8; --ground: #ffffff; --card: #f4f6f8; --soft: #52606d;
+  --blue: #0072b2; --violet: #7a5cc9; }
 @media (prefers-color-scheme: dark) {
-  :root { --ink: #e4e7eb; --grid: #3a4653; --ground: #161b21; --card: #212933; --soft: #9aa5b1; }
+  :root { --ink: #e4e7eb; --grid: #3a4653; --ground: #161b21; --card: #212933; --soft: #9aa5b1;
+    --blue: #3d9bdb; --violet: #a48cea; }
+  svg image { filter: brightness(1.5); }
 }
 * { box-sizing: border-box; }
 body { margin: 0 auto; max-width: 1360px; padding: 1rem; background: var(--ground); color: var(--ink);
@@ -81,11 +84,13 @@ svg.chart { width: 100%; height: auto; display: block; }
 .component { background: var(--card); border-radius: .5rem; padding: .5rem .8rem; min-width: 0; }
 .component h3 { margin: 0; font-size: 1rem; } .component h3 span { color: var(--soft); font-weight: 400; }
 .component p { margin: .2rem 0 0; }
-table.features { width: 100%; table-layout: fixed; font-size: .85rem; } table.features td { border: 0; padding: 0 .4rem 0 0; }
+table.features { width: 100%; table-layout: fixed; font-size: .85rem; } table.features td { border: 0; padding: 0 .4rem 0 0; vertical-align: top; }
 table.features caption { font-weight: 400; color: var(--soft); padding: .2rem 0 0; }
-table.features td:first-child { width: 55%; overflow: hidden; text-overflow: ellipsis; white-space: nowrap; }
-table.features td:nth-child(2) { width: 4.2rem; text-align: right; white-space: nowrap; }
-table.features i { display: block; height: .6rem; background: #0072b2; border-radius: .15rem; }
+table.features td:nth-child(2) { width: 4rem; text-align: right; white-space: nowrap; }
+table.features td:nth-child(3) { width: 22%; padding-right: 0; }
+table.features i { display: block; height: .6rem; margin-top: .35rem; background: var(--blue); border-radius: .15rem; }
+.sides { display: flex; flex-wrap: wrap; gap: 0 .8rem; } .sides table { flex: 1 1 9rem; width: auto; align-self: flex-start; }
+.picture { flex: none; } .picture p { font-size: .85rem; color: var(--soft); margin: .2rem 0; } .picture svg { width: 7rem; height: auto; display: block; }
 .answers { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 30rem), 1fr)); gap: 0 1.5rem; }
 .answer { margin: 0 0 .4rem; font-size: 1.05rem; }
 summary { cursor: pointer; padding: .4rem 0; } details > .components { margin-top: .4rem; }

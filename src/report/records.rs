@@ -172,7 +172,7 @@ impl RunRecords {
         names.join(", ")
     }
 
-    /// "method altbi, KL divergence, l1 penalty".
+    /// "method altbi, kl divergence, l1 penalty".
     pub(super) fn method_sentence(&self) -> String {
         let setting = |key: &str| {
             let value = self.config.get(key).and_then(toml::Value::as_str);
@@ -193,11 +193,11 @@ impl RunRecords {
             true => "no penalty".to_owned(),
             false => penalty,
         };
-        format!(
-            "method {}, {} divergence, {penalty}",
-            setting("method"),
-            setting("divergence"),
-        )
+        let method = match self.is_plain() {
+            true => "plain updates stopped early".to_owned(),
+            false => format!("method {}", setting("method")),
+        };
+        format!("{method}, {} divergence, {penalty}", setting("divergence"))
     }
 }
 

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use altbi::criterion::OuterError;
 use altbi::data::{Source, text_fingerprint};
 use altbi::ranks::{Measure, RankError, RankOutcome, RankSearch, RankSummary};
-use altbi::report::{KeptRecords, Labels, RankRecords, RankSettings};
+use altbi::report::{KeptRecords, Labels, RankRecords, RankSettings, data_name};
 use altbi::{Divergence, Error, Problem, Result};
 use clap::Args;
 use serde::Serialize;
@@ -206,7 +206,7 @@ impl RanksArguments {
         let about = format!(
             "{}, {n}×{m}, ranks {} to {}, {} divergence; {} splits from seed {}; outer error \
              {outer}{of_tuned}.",
-            self.data,
+            data_name(Some(&self.data)),
             settings.from,
             settings.to,
             settings.divergence,
@@ -215,6 +215,7 @@ impl RanksArguments {
         );
         Ok(RankRecords {
             fingerprint: text_fingerprint(&text),
+            data: data_name(Some(&self.data)),
             about,
             settings,
             recommended: None,
