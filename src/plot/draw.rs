@@ -20,7 +20,7 @@ type Axes = Cartesian2d<Axis, Axis>;
 
 /// Points per series that answer to a mouse, and those of a line.
 const HOVER_POINTS: usize = 100;
-const HOVER_PLACES: usize = 40;
+const HOVER_PLACES: usize = 25;
 /// More points than these are drawn as cells.
 const MANY_POINTS: usize = 2000;
 /// Letters of a name on hover.
@@ -134,7 +134,8 @@ fn draw_series<'a>(
     let points: Vec<(f64, f64)> = layout.drawable(data).map(|(_, x, y)| (x, y)).collect();
     match data.mark {
         Mark::Line if points.len() > 1 => {
-            let points = thinned(points);
+            let height = |point: &(f64, f64)| context.backend_coord(point).1;
+            let points = without_flats(thinned(points), height);
             context.draw_series(LineSeries::new(points, colour.stroke_width(2)))?;
         }
         Mark::Points if points.len() > MANY_POINTS => {
@@ -210,6 +211,18 @@ fn thinned(points: Vec<(f64, f64)>) -> Vec<(f64, f64)> {
         ends
     };
     points.chunks(part).flat_map(ends).collect()
+}
+
+/// A line without the points that lie between two of the same height, as far as is seen.
+fn without_flats(points: Vec<(f64, f64)>, height: impl Fn(&(f64, f64)) -> i32) -> Vec<(f64, f64)> {
+    let heights: Vec<i32> = points.iter().map(height).collect();
+    let last = points.len() - 1;
+    let bends = |at: &usize| {
+        let here = heights[*at];
+        *at == 0 || *at == last || heights[at - 1] != here || heights[at + 1] != here
+    };
+    let bends = (0..points.len()).filter(bends);
+    bends.map(|at| points[at]).collect()
 }
 
 /// A rectangle by its corners.

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::Figure;
+use super::experiment::digits;
 use super::kept::{KeptRecords, write_page};
 use crate::check::{Bias, BiasRow};
 use crate::data::{read_matrix, write_npy, write_whole};
@@ -120,8 +121,8 @@ fn table(bias: &Bias) -> String {
             table,
             "<tr><td>{}</td><td>{}</td><td>{}</td><td>{:.4}</td><td>{}</td><td>{:.1} %</td></tr>",
             name(row),
-            short(row.outer_error),
-            short(row.norm),
+            digits(row.outer_error, 4),
+            digits(row.norm, 4),
             row.cosine,
             short(row.relative_error),
             100.0 * row.same_sign
@@ -149,7 +150,7 @@ fn errors(bias: &Bias) -> Figure {
     let reference = name(&bias.rows[last]);
     Figure {
         name: "relative_error".into(),
-        title: "Distance from the reference".into(),
+        title: "Relative error of the hypergradient".into(),
         caption: format!(
             "‖g − g′‖ / ‖g′‖ for the hypergradients g through T updates and g′ at T = {reference}, \
              both from the same W and λ."

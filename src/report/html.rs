@@ -111,8 +111,8 @@ fn cards(run: &RunRecords) -> Vec<(&'static str, String)> {
     match run.choice {
         Some(_) => cards.push(("Tuning iterations", count)),
         None => {
-            let end = ending(summary["stop_reason"].as_str().unwrap_or_default());
-            cards.push(("Iterations", format!("{count}{end}")));
+            let reason = summary["stop_reason"].as_str().unwrap_or_default();
+            cards.push(("Iterations", ending(&count, reason)));
         }
     }
     let entries = float("entries").filter(|entries| *entries > 0.0);
@@ -143,7 +143,11 @@ fn cards(run: &RunRecords) -> Vec<(&'static str, String)> {
             cards.push((name, format!("{sir:.2} dB")));
         }
     }
-    cards.push(("Seconds", number(float("seconds"))));
+    let seconds = |seconds: f64| match seconds < 0.01 {
+        true => "&lt; 0.01".into(),
+        false => format!("{seconds:.2}"),
+    };
+    cards.push(("Seconds", float("seconds").map_or("–".into(), seconds)));
     // Runs of older versions do not say.
     if summary["engine"].is_string() {
         cards.push(("Engine", text(&summary["engine"])));
@@ -151,16 +155,15 @@ fn cards(run: &RunRecords) -> Vec<(&'static str, String)> {
     cards
 }
 
-/// How a run ended, after the number of its iterations. The last iteration is no failure.
-fn ending(reason: &str) -> &'static str {
+/// The number of iterations and how they ended. Making all of them is no failure.
+fn ending(count: &str, reason: &str) -> String {
     match reason {
-        "converged" => ", converged",
-        "max-iterations" => ", the most allowed",
-        "out-of-patience" => ", no lower outer error",
-        "interrupted" => ", interrupted",
-        "not-finite" => ", then not finite",
-        "refused" => ", then refused",
-        _ => "",
+        "converged" => format!("{count}, converged"),
+        "max-iterations" => format!("{count} of {count}"),
+        "interrupted" => format!("{count}, interrupted"),
+        "not-finite" => format!("{count}, then not finite"),
+        "refused" => format!("{count}, then refused"),
+        _ => count.into(),
     }
 }
 
@@ -205,5 +208,25 @@ pub fn shell_quoted(path: &Path) -> String {
         path
     } else {
         format!("'{}'", path.replace('\'', "'\\''"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_iteration_is_no_failure() {
+        assert_eq!(ending("60", "max-iterations"), "60 of 60");
+        assert_eq!(ending("89", "converged"), "89, converged");
+        assert_eq!(ending("7", "not-finite"), "7, then not finite");
+    }
+
+    #[test]
+    fn data_has_the_name_of_its_file() {
+        assert_eq!(data_name(Some("/a/b/x.csv")), "x.csv");
+        assert_eq!(data_name(Some("c:\\a\\x.csv")), "x.csv");
+        assert_eq!(data_name(Some("a.mat:X")), "a.mat:X");
+        assert_eq!(data_name(None), "demo (benchmark A)");
     }
 }

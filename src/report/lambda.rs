@@ -204,8 +204,8 @@ mod tests {
             lambda_start: String::new(),
         };
         let (of_w, of_h) = (penalty(Side::W, "row"), penalty(Side::H, "row"));
-        assert_eq!(owner(&[of_w.clone()]), "row of X");
-        assert_eq!(owner(&[of_h.clone()]), "column of X");
+        assert_eq!(owner(std::slice::from_ref(&of_w)), "row of X");
+        assert_eq!(owner(std::slice::from_ref(&of_h)), "column of X");
         assert_eq!(owner(&[of_w, of_h]), "weight");
         let of_component = penalty(Side::W, "hierarchical:1");
         assert_eq!(owner(&[of_component]), "component");

@@ -133,7 +133,9 @@ fn with_error(number: f64, error: Option<f64>) -> String {
     let Some(error) = error else {
         return short(number);
     };
-    let places = 1.0 - error.log10().floor();
+    // (Rounding may lead to the next power of ten: 0.00099… is 0.0010.)
+    let rounded: f64 = format!("{error:.1e}").parse().unwrap_or(error);
+    let places = 1.0 - (rounded.log10() + 1e-9).floor();
     match (0.0..=6.0).contains(&places) {
         true => format!("{number:.0$} ± {error:.0$}", places as usize),
         false => format!("{} ± {}", short(number), short(error)),
@@ -244,6 +246,7 @@ fn chart(
             let stem = vec![(first[0].0, foot), first[1]];
             vec![Series::line(format!("recommended: {rank}"), stem)]
         }
+        [(_, rank, stem)] => vec![Series::line(format!("recommended: {rank}"), stem.to_vec())],
         marks => {
             let mark = |(name, rank, stem): &(&str, usize, [(f64, f64); 2])| {
                 Series::line(format!("recommended ({name}): {rank}"), stem.to_vec())
@@ -305,6 +308,7 @@ mod tests {
             (2.7281, Some(0.06386), "2.728 ± 0.064"),
             (1.78, Some(0.02819), "1.780 ± 0.028"),
             (514.3, Some(12.0), "514 ± 12"),
+            (4.03737, Some(0.000999), "4.0374 ± 0.0010"),
             (0.5, None, "0.5"),
             (0.5, Some(0.0), "0.5 ± 0"),
             (1e-9, Some(2e-10), "1e-9 ± 2e-10"),

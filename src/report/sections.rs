@@ -108,9 +108,13 @@ impl Shown {
 
 fn card(component: &Component, [columns, rows]: &[Shown; 2]) -> String {
     let number = component.number;
+    let class = match columns.pictures.is_some() || rows.pictures.is_some() {
+        true => " class=\"pictured\"",
+        false => "",
+    };
     format!(
         "<div class=\"component\"><h3>Component {number} <span>{} of WH</span></h3>\n\
-         <div class=\"sides\">{}{}</div></div>\n",
+         <div{class}>{}{}</div></div>\n",
         escape(&percent(component.share)),
         columns.of(number, &component.columns),
         rows.of(number, &component.rows)
@@ -158,6 +162,8 @@ pub(super) fn lambda(run: &RunRecords) -> String {
     }
     if run.penalties.is_empty() {
         sentences.push("This run had no penalty: there is no λ.".into());
+    } else if run.is_unpenalised() {
+        sentences.push("This method has no penalty: every λ is 0.".into());
     } else if !run.is_plain() {
         for (index, (name, weights)) in run.groups.iter().enumerate() {
             let weights: Vec<f64> = weights.iter().copied().collect();
@@ -176,7 +182,7 @@ pub(super) fn lambda(run: &RunRecords) -> String {
 /// Weights that are named.
 const NAMED: usize = 3;
 
-/// " The largest: salt (0.5), rice (0.2)." Nothing where weights do not differ.
+/// " The largest: 0.5 at salt, 0.2 at rice." Nothing where weights do not differ.
 fn largest(weights: &[f64], names: &[String]) -> String {
     let mut all: Vec<(&f64, &String)> = weights.iter().zip(names).collect();
     all.sort_by(|a, b| b.0.total_cmp(a.0));
@@ -185,7 +191,7 @@ fn largest(weights: &[f64], names: &[String]) -> String {
         _ => return String::new(),
     }
     let named = |(weight, name): &(&f64, &String)| {
-        format!("{} ({})", clipped(name, LETTERS), short(**weight))
+        format!("{} at {}", short(**weight), clipped(name, LETTERS))
     };
     let named: Vec<String> = all.iter().take(NAMED).map(named).collect();
     format!(" The largest: {}.", named.join(", "))
@@ -237,7 +243,7 @@ mod tests {
         let names = ["a", "b", "c", "d"].map(String::from);
         assert_eq!(
             largest(&[0.0, 2.0, 1.0, 0.5], &names),
-            " The largest: b (2), c (1), d (0.5)."
+            " The largest: 2 at b, 1 at c, 0.5 at d."
         );
         assert_eq!(largest(&[1.0; 4], &names), "");
         assert_eq!(largest(&[], &[]), "");

@@ -186,8 +186,16 @@ pub fn compare(arguments: &CompareArguments) -> Result<Ending> {
     let tasks = arguments.tasks()?;
     let rivals = arguments.rivals();
     let source = arguments.source();
-    let data = data_name(Some(&source));
-    let about = arguments.about(&tasks, &data);
+    let (data, about) = match &arguments.data {
+        Some(path) => {
+            let name = data_name(Some(path));
+            (name.clone(), arguments.about(&tasks, &name))
+        }
+        None => (
+            format!("Benchmark {:?} with noise", arguments.benchmark),
+            arguments.about(&tasks, &source),
+        ),
+    };
     let of_fingerprint = arguments.about(&tasks, &source);
     let store = Store::open(
         common.out.as_deref(),
