@@ -32,6 +32,8 @@ fn the_command_writes_a_table_and_figures() {
     assert_eq!(gradients.dim(), (14, LENGTHS + 1));
     let page = std::fs::read_to_string(path("bias/report.html")).unwrap();
     assert_eq!(page.matches("<svg").count(), 2);
+    let name = Path::new(&data).file_name().unwrap().to_str().unwrap();
+    assert!(page.contains(&format!("<h1>{name}</h1>")));
     for figure in ["relative_error", "rows"] {
         assert!(Path::new(&path(&format!("bias/figures/{figure}.svg"))).exists());
     }

@@ -66,7 +66,7 @@ fn practical_keeps_its_candidates_and_repeats_from_its_configuration() {
     assert!(page.contains("Candidates") && page.contains("smooth on W"));
     // Where plain updates won, the page names no penalty in its heading.
     let heading = match chosen {
-        0 => "divergence, no penalty",
+        0 => "plain updates stopped early, kl divergence, no penalty",
         _ => "penalties smooth on W and l1 on H",
     };
     assert!(page.contains(heading));
@@ -317,7 +317,7 @@ fn compare_writes_a_table_and_goes_on() {
     std::fs::remove_file(folder.path().join("c/report.html")).unwrap();
     succeed(&folder, "report c");
     let page = std::fs::read_to_string(folder.path().join("c/report.html")).unwrap();
-    assert!(page.contains("x.npy, 60×20, r = 3"));
+    assert!(page.contains("<h1>x.npy</h1>") && page.contains("x.npy, 60×20, r = 3"));
     // Another comparison does not overwrite it.
     let other = altbi(&folder, &format!("{compare} --seed 5 --out c"));
     assert_eq!(other.status.code(), Some(2));
@@ -339,6 +339,8 @@ fn components_are_pictures_where_a_shape_is_known() {
     let page = || std::fs::read_to_string(folder.path().join("run/report.html")).unwrap();
     assert!(page().contains("as a picture of the rows of X"));
     assert!(page().contains("as a picture of the columns of X"));
+    // Each component has both of its pictures in its card.
+    assert_eq!(page().matches("<div class=\"picture\">").count(), 2 * 3);
     // A summary that was edited: curves again, and no panic.
     let summary = folder.path().join("run/summary.json");
     let text = std::fs::read_to_string(&summary).unwrap();

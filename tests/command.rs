@@ -803,6 +803,21 @@ fn a_report_is_made_from_the_folder_alone() {
             .count(),
         6
     );
+    // A method without a penalty has none on its page.
+    let plain = folder.path("plain");
+    stdout(&altbi(&[
+        "fit",
+        "--method",
+        "mu",
+        "--max-iter",
+        "5",
+        "--quiet",
+        "--out",
+        &plain,
+    ]));
+    let page = std::fs::read_to_string(format!("{plain}/report.html")).unwrap();
+    assert!(page.contains("kl divergence, no penalty") && !page.contains("l1 penalty"));
+    assert!(page.contains("every λ is 0") && page.contains("5 of 5"));
     std::fs::write(format!("{moved}/W.npy"), b"torn").unwrap();
     let torn = altbi(&["report", &moved]);
     assert_eq!(torn.status.code(), Some(2));

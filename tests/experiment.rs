@@ -194,6 +194,8 @@ fn the_report_holds_every_table_and_figure() {
     for number in ["16.73 / 19.21", "21.34 / 23.33"] {
         assert!(page.contains(number));
     }
+    // All eight benchmarks in full size are to stay below two megabytes.
+    assert!(page.len() < 900_000, "{}", page.len());
     // It needs nothing but itself.
     let elsewhere = page.replace("http://www.w3.org/2000/svg", "");
     assert!(!elsewhere.contains("http") && !elsewhere.contains("<script"));

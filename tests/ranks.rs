@@ -103,7 +103,8 @@ fn the_command_writes_its_folder_and_does_no_pair_again() {
     assert!(csv.starts_with("rank,split,plain,tuned\n1,0,"), "{csv}");
     assert_eq!(csv.lines().count(), 1 + 6);
     let page = text("report.html");
-    assert!(page.contains("How many components") && page.contains("x.npy, 40×20, ranks 1 to 3"));
+    assert!(page.contains("<h1>x.npy</h1>") && page.contains("How many components"));
+    assert!(page.contains("x.npy, 40×20, ranks 1 to 3"));
     let kept: Value = serde_json::from_str(&text("ranks.json")).unwrap();
     let errors = kept["done"]["errors"].as_array().unwrap();
     assert_eq!(errors.len(), 6);

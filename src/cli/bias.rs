@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::check::{Bias, bias as compare};
 use crate::criterion::OuterError;
 use crate::data::{Source, Table, demo};
-use crate::report::BiasRecords;
+use crate::report::{BiasRecords, Labels, data_name};
 use crate::update::Rule;
 use crate::{
     AltBiConfig, Beta, Divergence, Error, Exponent, Method, Normalization, PenaltyTerm, Precision,
@@ -84,11 +84,13 @@ pub fn bias(arguments: &BiasArguments) -> Result<Ending> {
     let folder = arguments.out.as_deref().map(NewFolder::claim).transpose()?;
     let progress = Progress::new(arguments.json);
     progress.begin("reading the data");
-    let (problem, outer, of_demo) = arguments.problem()?;
+    let (problem, outer, of_demo, labels) = arguments.problem()?;
     let rank = arguments.rank.or(of_demo).ok_or(Error::RankMissing)?;
     let bias = arguments.compare(&problem, outer, rank, &progress)?;
     progress.clear();
     let records = BiasRecords {
+        data: data_name(arguments.data.as_deref()),
+        rows: labels.rows,
         about: arguments.about(&problem, outer, rank),
         length: arguments.bunch,
         bias,
@@ -107,8 +109,8 @@ pub fn bias(arguments: &BiasArguments) -> Result<Ending> {
 }
 
 impl BiasArguments {
-    /// The data, the outer error, and the rank if the data are the demo.
-    fn problem(&self) -> Result<(Problem, OuterError, Option<usize>)> {
+    /// The data, the outer error, the rank of the demo if it is that, and the data's labels.
+    fn problem(&self) -> Result<(Problem, OuterError, Option<usize>, Labels)> {
         let (mut data, rank) = match self.data.as_deref().map(Source::from) {
             Some(source) => (self.table.read(&source, false)?, None),
             None => {
@@ -119,7 +121,7 @@ impl BiasArguments {
         };
         let problem = data.problem(&self.table)?;
         let (problem, outer) = self.criterion.hold_out(&problem, self.divergence)?;
-        Ok((problem, outer, rank))
+        Ok((problem, outer, rank, data.labels))
     }
 
     /// Warms up with λ fixed, then compares.

@@ -124,12 +124,12 @@ impl OuterError {
         }
         Some(match decided.unseen {
             Unseen::Counts(_) => format!(
-                "{}: X has whole numbers, taken for counts, and each count can be split (if they \
-                 are none, hold entries out: held-out:{SHARE})",
+                "{}, because X has whole numbers, which are taken for counts (if they are none: \
+                 --criterion held-out:{SHARE})",
                 decided.unseen
             ),
             _ => format!(
-                "{}: only counts under KL can be split, so entries are held out",
+                "{}, because only counts under KL can be thinned",
                 decided.unseen
             ),
         })

@@ -24,6 +24,17 @@ pub(super) fn box_elements<'a>(
     places.flat_map(|place| one_box(place, colour)).collect()
 }
 
+/// Of the points of each box the one in its middle; all points where there is no box.
+pub(super) fn medians(mut points: Vec<(usize, f64, f64)>) -> Vec<(usize, f64, f64)> {
+    points.sort_by(|a, b| a.1.total_cmp(&b.1).then(a.2.total_cmp(&b.2)));
+    let places = points.chunk_by(|a, b| a.1 == b.1);
+    let of_place = |place: &[(usize, f64, f64)]| match place.len() < FEWEST {
+        true => place.to_vec(),
+        false => vec![place[place.len() / 2]],
+    };
+    places.flat_map(of_place).collect()
+}
+
 fn one_box<'a>(points: &[(f64, f64)], colour: RGBColor) -> Vec<Element<'a>> {
     let x = points[0].0;
     let values: Vec<f64> = points.iter().map(|point| point.1).collect();
@@ -71,6 +82,9 @@ mod tests {
         let svg = chart.svg();
         let dots = svg.matches("<circle").count() - svg.matches("<title>").count();
         assert_eq!(dots, 1);
+        // A box answers with its median.
+        assert_eq!(svg.matches("<title>").count(), 2);
+        assert!(svg.contains("<title>10 at one</title>"), "{svg}");
         assert!(svg.contains("one") && svg.contains("two"));
         // The median of 0 … 19 and 100 is 10.
         let csv = chart.csv();

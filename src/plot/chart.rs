@@ -3,7 +3,9 @@
 use plotters::prelude::*;
 
 use super::draw::draw;
+use super::frame::with_font;
 use super::series::Series;
+use super::text::FONT_SIZE;
 
 /// The scale of y.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -83,10 +85,12 @@ impl Chart {
         };
         let end = svg.rfind("</svg>").expect("an SVG ends");
         svg.insert_str(end, &hovers);
-        // With a view box a page can scale the figure. Text has the font of the page.
-        svg.replace(
-            "font-family=\"sans-serif\"",
-            "font-family=\"system-ui, sans-serif\"",
+        // A view box lets a page scale it. What all elements have in common stands once.
+        let font = format!(" font-family=\"sans-serif\" font-size=\"{FONT_SIZE}\"");
+        with_font(
+            &svg.replace(&font, "")
+                .replace(" opacity=\"1\"", "")
+                .replace(" stroke-width=\"1\"", ""),
         )
     }
 
@@ -135,8 +139,18 @@ mod tests {
             .map(|(k, point)| (k as f64, point.1));
         let chart = Chart::new("x", "y", Scale::Linear);
         let curve = chart.clone().with(Series::line("y", line.collect())).svg();
-        assert!(curve.len() < 100_000, "{}", curve.len());
+        assert!(curve.len() < 15_000, "{}", curve.len());
         let names = (0..points.len()).map(|k| format!("<{k}>")).collect();
+        let flat = (0..500).map(|k| (f64::from(k), f64::from(k / 100)));
+        let flat = chart.clone().with(Series::line("", flat.collect())).svg();
+        let line = flat
+            .lines()
+            .find(|line| line.contains("stroke-width=\"2\""));
+        assert_eq!(line.unwrap().matches(',').count(), 10, "{flat}");
+        let some = Series::points("p", points[..1500].to_vec());
+        let some = chart.clone().with(some).svg();
+        assert!(some.matches("h0").count() == 1500 && some.len() < 40_000);
+        assert!(!some.contains("font-family=\"sans-serif\""));
         let cloud = chart.with(Series::points("p", points).named(names)).svg();
         assert!(cloud.len() < 300_000, "{}", cloud.len());
         assert!(cloud.contains("&lt;0&gt;") && cloud.contains("<rect"));
@@ -167,6 +181,12 @@ mod tests {
             };
             assert!(words.iter().all(written), "{width}");
         }
+        // Nor a place where nothing is drawn.
+        let points = vec![(0.0, 0.0), (1.0, 1.0), (2.0, 100.0)];
+        let chart = Chart::new("component", "y", Scale::Logarithmic)
+            .with(Series::points("", points))
+            .with_ticks(["one", "two", "three"].map(String::from).to_vec());
+        assert!(chart.svg().lines().any(|line| line.trim() == "one"));
         // All names are there, in two lines.
         let words = (0..9).map(|k| format!("a long name {k}")).collect();
         let bars = (0..9).map(|k| (f64::from(k), 1.0)).collect();

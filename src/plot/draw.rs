@@ -6,20 +6,22 @@ use plotters::coord::Shift;
 use plotters::prelude::*;
 
 use super::axis::Axis;
-use super::boxes::box_elements;
+use super::boxes::{box_elements, medians};
 use super::chart::Chart;
+use super::frame::text;
 use super::layout::{Layout, Marks};
 use super::legend::Legend;
 use super::series::{Mark, Series};
 use super::text::{FONT_SIZE, clipped, escape, short};
-use super::theme::{GRID, INK, series};
+use super::theme::{GRID, INK, hex, series};
 
 /// Two axes, each with its own marks.
 type Axes = Cartesian2d<Axis, Axis>;
 
-/// Points per series with numbers on hover.
-const HOVER_POINTS: usize = 80;
-/// More points than this are drawn as cells. A line with more points is drawn from extremes.
+/// Points per series that answer to a mouse, and those of a line.
+const HOVER_POINTS: usize = 100;
+const HOVER_PLACES: usize = 25;
+/// More points than these are drawn as cells.
 const MANY_POINTS: usize = 2000;
 /// Largest number of letters of a name on hover.
 const LETTERS: usize = 80;
@@ -27,8 +29,8 @@ const LETTERS: usize = 80;
 const FEW_POINTS: usize = 100;
 /// Cells across and down.
 const CELLS: (usize, usize) = (48, 32);
-/// Parts of a long line, each drawn from its least to its largest value.
-const PARTS: usize = 600;
+/// Parts of a long line, each drawn from its least to its largest value: about one per pixel.
+const PARTS: usize = 330;
 const LEFT_MARGIN: u32 = 8;
 /// The height of a line of names.
 const LINE: u32 = 18;
@@ -87,18 +89,20 @@ pub(super) fn draw(
     for (index, (place, name)) in layout.in_two_lines.iter().enumerate() {
         let (left, bottom) = context.backend_coord(&(*place, layout.y.start));
         let lower = LINE as i32 * (index % 2) as i32;
-        writeln!(
-            more,
-            "<text x=\"{left}\" y=\"{}\" text-anchor=\"middle\" font-family=\"system-ui, \
-             sans-serif\" font-size=\"{FONT_SIZE}\" fill=\"#1F2933\">{}</text>",
-            bottom + LINE as i32 + lower,
-            escape(name)
-        )?;
+        let below = f64::from(bottom + LINE as i32 + lower);
+        text(&mut more, f64::from(left), below, "middle", name);
     }
     for (index, series) in chart.series.iter().enumerate() {
         draw_series(chart, &layout, &mut context, index, series)?;
+    }
+    for (index, series) in chart.series.iter().enumerate() {
+        cloud(&layout, &context, index, series, &mut more)?;
+    }
+    more.push_str("<g fill=\"transparent\">\n");
+    for series in &chart.series {
         hovers(chart, &layout, &context, series, &mut more)?;
     }
+    more.push_str("</g>\n");
     Ok(more)
 }
 
@@ -130,7 +134,8 @@ fn draw_series<'a>(
     let points: Vec<(f64, f64)> = layout.drawable(data).map(|(_, x, y)| (x, y)).collect();
     match data.mark {
         Mark::Line if points.len() > 1 => {
-            let points = thinned(points);
+            let height = |point: &(f64, f64)| context.backend_coord(point).1;
+            let points = without_flats(thinned(points), height);
             context.draw_series(LineSeries::new(points, colour.stroke_width(2)))?;
         }
         Mark::Points if points.len() > MANY_POINTS => {
@@ -138,14 +143,11 @@ fn draw_series<'a>(
                 Rectangle::new(corners, colour.mix(0.15 + 0.85 * share).filled())
             }))?;
         }
+        // These are a cloud.
+        Mark::Points if points.len() > FEW_POINTS => {}
         // A line of one point would be invisible.
         Mark::Line | Mark::Points => {
-            let (size, ink) = if points.len() > FEW_POINTS {
-                (3, 0.6)
-            } else {
-                (4, 0.9)
-            };
-            let dot = |point| Circle::new(point, size, colour.mix(ink).filled());
+            let dot = |point| Circle::new(point, 4, colour.mix(0.9).filled());
             context.draw_series(points.into_iter().map(dot))?;
         }
         Mark::Boxes => {
@@ -167,9 +169,37 @@ fn draw_series<'a>(
     Ok(())
 }
 
+/// Points in a single path, which takes a tenth of the room that circles take: each is a line of
+/// no length with round ends.
+fn cloud(
+    layout: &Layout,
+    context: &ChartContext<'_, SVGBackend<'_>, Axes>,
+    index: usize,
+    data: &Series,
+    svg: &mut String,
+) -> std::fmt::Result {
+    let points: Vec<_> = layout.drawable(data).collect();
+    let many = (FEW_POINTS + 1..=MANY_POINTS).contains(&points.len());
+    if data.mark != Mark::Points || !many {
+        return Ok(());
+    }
+    write!(
+        svg,
+        "<path class=\"cloud\" fill=\"none\" stroke=\"{}\" stroke-width=\"6\" \
+         stroke-linecap=\"round\" stroke-opacity=\"0.6\" d=\"",
+        hex(series(index))
+    )?;
+    for (_, x, y) in points {
+        let (left, top) = context.backend_coord(&(x, y));
+        write!(svg, "M{left} {top}h0")?;
+    }
+    svg.push_str("\"/>\n");
+    Ok(())
+}
+
 /// A long line, reduced to the smallest and the largest value of each of its parts.
 fn thinned(points: Vec<(f64, f64)>) -> Vec<(f64, f64)> {
-    if points.len() <= MANY_POINTS {
+    if points.len() <= 2 * PARTS {
         return points;
     }
     let part = points.len().div_ceil(PARTS);
@@ -181,6 +211,18 @@ fn thinned(points: Vec<(f64, f64)>) -> Vec<(f64, f64)> {
         ends
     };
     points.chunks(part).flat_map(ends).collect()
+}
+
+/// A line without the points that lie between two of the same height, as far as is seen.
+fn without_flats(points: Vec<(f64, f64)>, height: impl Fn(&(f64, f64)) -> i32) -> Vec<(f64, f64)> {
+    let heights: Vec<i32> = points.iter().map(height).collect();
+    let last = points.len() - 1;
+    let bends = |at: &usize| {
+        let here = heights[*at];
+        *at == 0 || *at == last || heights[at - 1] != here || heights[at + 1] != here
+    };
+    let bends = (0..points.len()).filter(bends);
+    bends.map(|at| points[at]).collect()
 }
 
 /// A rectangle by its corners.
@@ -210,16 +252,24 @@ fn cells(points: &[(f64, f64)], layout: &Layout) -> Vec<(Corners, f64)> {
     filled.map(cell).collect()
 }
 
-/// Invisible circles with titles, at points spread evenly over a series.
+/// Invisible circles with titles, at points spread evenly over a series; for boxes at their
+/// medians.
 fn hovers(
     chart: &Chart,
     layout: &Layout,
     context: &ChartContext<'_, SVGBackend<'_>, Axes>,
     series: &Series,
     hovers: &mut String,
-) -> Result<(), std::fmt::Error> {
-    let points: Vec<_> = layout.drawable(series).collect();
-    let every = points.len().div_ceil(HOVER_POINTS).max(1);
+) -> std::fmt::Result {
+    let mut points: Vec<_> = layout.drawable(series).collect();
+    if series.mark == Mark::Boxes {
+        points = medians(points);
+    }
+    let most = match series.mark {
+        Mark::Line => HOVER_PLACES,
+        _ => HOVER_POINTS,
+    };
+    let every = points.len().div_ceil(most).max(1);
     let name = match series.name.as_str() {
         "" => String::new(),
         name => format!("{name}: "),
@@ -240,7 +290,7 @@ fn hovers(
         let value = values.copied().unwrap_or(series.points[index].1);
         writeln!(
             hovers,
-            "<circle cx=\"{left}\" cy=\"{top}\" r=\"7\" fill=\"transparent\"><title>{}{} at {}</title></circle>",
+            "<circle cx=\"{left}\" cy=\"{top}\" r=\"7\"><title>{}{} at {}</title></circle>",
             escape(&name),
             short(value),
             escape(&place)

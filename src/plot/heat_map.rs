@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use ndarray::{Array2, ArrayView2};
 
-use super::text::FONT_SIZE;
+use super::frame::{framed, text};
 use super::{clipped, escape, short};
 
 /// A nonnegative matrix drawn row by row, from the ground's colour (0) to full
@@ -40,10 +40,9 @@ impl HeatMap {
         let across = shown.ncols().max(1);
         let cell = WIDTH as f64 / across as f64;
         let (width, bottom) = (LEFT + WIDTH + 16, 8 + height * shown.nrows());
-        let total = bottom + 28;
-        let mut svg = format!(
-            "<svg width=\"{width}\" height=\"{total}\" viewBox=\"0 0 {width} {total}\" xmlns=\"http://www.w3.org/2000/svg\">\n"
-        );
+        let mut names = String::new();
+        // (Without soft edges: lines of the ground's colour would show between cells.)
+        let mut svg = String::from("<g fill=\"#0072B2\" shape-rendering=\"crispEdges\">\n");
         let columns = self.values.ncols();
         let every = BETWEEN_NAMES.div_ceil(height);
         for (k, row) in shown.rows().into_iter().enumerate() {
@@ -51,7 +50,8 @@ impl HeatMap {
             let largest = row.iter().copied().fold(0.0, f64::max);
             let name = self.row_names.get(k).map_or("", String::as_str);
             if every == 1 || (k + 1) % every == 0 {
-                text(&mut svg, LEFT - 8, top + height / 2 + 5, "end", name);
+                let middle = (top + height / 2 + 5) as f64;
+                text(&mut names, (LEFT - 8) as f64, middle, "end", name);
             }
             for (j, value) in row.iter().enumerate() {
                 let share = if largest > 0.0 { value / largest } else { 0.0 };
@@ -63,11 +63,12 @@ impl HeatMap {
                     true => format!("{} to {}", self.column(from), self.column(to - 1)),
                     false => self.column(from),
                 };
+                let edge = |j: usize| (10.0 * (LEFT as f64 + j as f64 * cell)).round() / 10.0;
                 let _ = writeln!(
                     svg,
-                    "<rect x=\"{:.1}\" y=\"{top}\" width=\"{:.1}\" height=\"{}\" fill=\"#0072B2\" fill-opacity=\"{share:.2}\"><title>{}: {} at {}</title></rect>",
-                    LEFT as f64 + j as f64 * cell,
-                    cell + 0.1,
+                    "<rect x=\"{:.1}\" y=\"{top}\" width=\"{:.1}\" height=\"{}\" fill-opacity=\"{share:.2}\"><title>{}: {} at {}</title></rect>",
+                    edge(j),
+                    edge(j + 1) - edge(j),
                     height - 1,
                     escape(name),
                     short(*value),
@@ -75,6 +76,8 @@ impl HeatMap {
                 );
             }
         }
+        svg.push_str("</g>\n");
+        svg.push_str(&names);
         for (x, anchor, label) in [
             (LEFT, "start", clipped(&self.column(0), 12)),
             (LEFT + WIDTH / 2, "middle", self.x_label.clone()),
@@ -84,10 +87,9 @@ impl HeatMap {
                 clipped(&self.column(columns.saturating_sub(1)), 12),
             ),
         ] {
-            text(&mut svg, x, bottom + 20, anchor, &label);
+            text(&mut svg, x as f64, (bottom + 20) as f64, anchor, &label);
         }
-        svg.push_str("</svg>\n");
-        svg
+        framed(width as f64, (bottom + 28) as f64, &svg)
     }
 
     /// The name of a column, or its number from 1.
@@ -96,14 +98,6 @@ impl HeatMap {
         let name = names.and_then(|names| names.get(column));
         name.map_or_else(|| (column + 1).to_string(), |name| clipped(name, 40))
     }
-}
-
-pub(super) fn text(svg: &mut String, x: usize, y: usize, anchor: &str, text: &str) {
-    let _ = writeln!(
-        svg,
-        "<text x=\"{x}\" y=\"{y}\" text-anchor=\"{anchor}\" font-family=\"system-ui, sans-serif\" font-size=\"{FONT_SIZE}\" fill=\"#1F2933\">{}</text>",
-        escape(text)
-    );
 }
 
 /// Reduces too many columns by means over neighbours.

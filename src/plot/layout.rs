@@ -111,6 +111,10 @@ fn ranges(chart: &Chart, logarithmic: bool) -> (Range<f64>, Range<f64>) {
         return (padded(x, 0.0), 0.9..last as f64 + 1.0);
     }
     let has = |mark: Mark| chart.series.iter().any(|series| series.mark == mark);
+    // All named places, whether or not something is drawn there.
+    if let (Some(ticks), false) = (&chart.ticks, has(Mark::Line)) {
+        x = (x.0.min(0.0), x.1.max(ticks.len().max(1) as f64 - 1.0));
+    }
     let around = |by: f64| match x.0.is_finite() && x.1.is_finite() {
         true => x.0 - by..x.1 + by,
         false => 0.0..1.0,
@@ -125,7 +129,10 @@ fn ranges(chart: &Chart, logarithmic: bool) -> (Range<f64>, Range<f64>) {
     if has(Mark::Points) && chart.ticks.is_some() {
         return (around(0.5), padded(y, 0.05));
     }
-    let beside = if has(Mark::Points) { 0.02 } else { 0.0 };
+    let beside = match has(Mark::Points) || chart.ticks.is_some() {
+        true => 0.02,
+        false => 0.0,
+    };
     (padded(x, beside), padded(y, 0.05))
 }
 

@@ -4,7 +4,8 @@ use std::fmt::Write;
 
 use plotters::style::RGBColor;
 
-use super::text::{FONT_SIZE, escape, width_of};
+use super::frame::text;
+use super::text::width_of;
 use super::theme::hex;
 
 /// The height of a line of names.
@@ -52,15 +53,11 @@ impl Legend {
             for (name, colour) in line {
                 let _ = writeln!(
                     svg,
-                    "<rect x=\"{x:.1}\" y=\"{:.1}\" width=\"{SAMPLE}\" height=\"8\" fill=\"{}\"/>\
-                     <text x=\"{:.1}\" y=\"{:.1}\" font-family=\"system-ui, sans-serif\" \
-                     font-size=\"{FONT_SIZE}\" fill=\"#1F2933\">{}</text>",
+                    "<rect x=\"{x:.1}\" y=\"{:.1}\" width=\"{SAMPLE}\" height=\"8\" fill=\"{}\"/>",
                     middle - 4.0,
-                    hex(*colour),
-                    x + SAMPLE + GAP,
-                    middle + 5.0,
-                    escape(name)
+                    hex(*colour)
                 );
+                text(&mut svg, x + SAMPLE + GAP, middle + 5.0, "start", name);
                 x += length(name);
             }
         }

@@ -5,14 +5,14 @@ use std::fmt::Write;
 use ndarray::{Array2, Axis, Slice};
 
 use super::escape;
-use super::heat_map::text;
+use super::frame::{framed, text};
 use super::picture::data_address;
 
 /// Nonnegative maps drawn from the ground's colour (0) to full ink (the largest
 /// entry of each).
 #[derive(Debug, Clone)]
 pub(crate) struct Maps {
-    /// The maps, each with its name.
+    /// The maps, each with its name; empty for none.
     pub maps: Vec<(String, Array2<f64>)>,
 }
 
@@ -64,8 +64,9 @@ impl Maps {
 
     /// Draws each map separately, so that a page can arrange them.
     pub fn tiles(&self) -> Vec<String> {
-        let tile = |(index, map)| {
-            let height = size(map).1 + NAME + GAP;
+        let tile = |(index, map): (usize, &(String, Array2<f64>))| {
+            let name = if map.0.is_empty() { 0.0 } else { NAME + GAP };
+            let height = size(map).1 + name + 2.0;
             framed(SIDE + 2.0, height, &self.picture(index, (1.0, 0.0)))
         };
         self.maps.iter().enumerate().map(tile).collect()
@@ -80,9 +81,13 @@ impl Maps {
         let (across, down) = size(named);
         let left = left + (SIDE - across) / 2.0;
         let mut svg = String::new();
-        let middle = (left + across / 2.0) as usize;
-        text(&mut svg, middle, top as usize + 16, "middle", name);
-        let top = top + NAME;
+        let top = match name.is_empty() {
+            true => top + 1.0,
+            false => {
+                text(&mut svg, left + across / 2.0, top + 16.0, "middle", name);
+                top + NAME
+            }
+        };
         let _ = writeln!(
             svg,
             "<image x=\"{left:.1}\" y=\"{top:.1}\" width=\"{across:.1}\" height=\"{down:.1}\" preserveAspectRatio=\"none\" style=\"image-rendering:pixelated\" href=\"{}\"><title>{}</title></image>",
@@ -113,13 +118,6 @@ fn size((_, map): &(String, Array2<f64>)) -> (f64, f64) {
     let (rows, columns) = map.dim();
     let scale = SIDE / rows.max(columns) as f64;
     (columns as f64 * scale, rows as f64 * scale)
-}
-
-fn framed(width: f64, height: f64, inside: &str) -> String {
-    let (width, height) = (width.ceil(), height.ceil());
-    format!(
-        "<svg width=\"{width}\" height=\"{height}\" viewBox=\"0 0 {width} {height}\" xmlns=\"http://www.w3.org/2000/svg\">\n{inside}</svg>\n"
-    )
 }
 
 /// The same map with at most `side` pixels along a side, each the mean of the pixels that it

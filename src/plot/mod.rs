@@ -9,6 +9,7 @@ mod axis;
 mod boxes;
 mod chart;
 mod draw;
+mod frame;
 mod heat_map;
 mod layout;
 mod legend;

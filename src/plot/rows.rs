@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use super::axis::{even, even_texts};
-use super::heat_map::text;
+use super::frame::{framed, text};
 use super::legend::Legend;
 use super::text::{escape, short, width_of};
 use super::theme::{hex, series};
@@ -46,11 +46,7 @@ impl BarRows {
         let most = values.fold(0.0, f64::max).min(self.longest);
         let most = if most > 0.0 { 1.05 * most } else { 1.0 };
         let place = |value: f64| left + (WIDTH - RIGHT - left) * value / most;
-        let height = (bottom + BELOW).ceil();
-        let mut svg = format!(
-            "<svg width=\"{WIDTH}\" height=\"{height}\" viewBox=\"0 0 {WIDTH} {height}\" xmlns=\"http://www.w3.org/2000/svg\">\n"
-        );
-        svg.push_str(&legend.svg(left, 0.0));
+        let mut svg = legend.svg(left, 0.0);
         let marks = even(&(0.0..most), 5, false);
         for (mark, name) in marks.iter().zip(even_texts(&marks)) {
             let x = place(*mark);
@@ -58,20 +54,14 @@ impl BarRows {
                 svg,
                 "<line x1=\"{x:.1}\" y1=\"{top}\" x2=\"{x:.1}\" y2=\"{bottom}\" stroke=\"#DDE2E8\"/>"
             );
-            text(&mut svg, x as usize, bottom as usize + 17, "middle", &name);
+            text(&mut svg, x, bottom + 17.0, "middle", &name);
         }
-        let middle = ((left + WIDTH - RIGHT) / 2.0) as usize;
-        text(
-            &mut svg,
-            middle,
-            bottom as usize + 37,
-            "middle",
-            &self.x_label,
-        );
+        let middle = (left + WIDTH - RIGHT) / 2.0;
+        text(&mut svg, middle, bottom + 37.0, "middle", &self.x_label);
         for (row, name) in self.names.iter().enumerate() {
             let begin = top + group * row as f64;
-            let at = (begin + group / 2.0 + 2.0) as usize;
-            text(&mut svg, left as usize - 8, at, "end", name);
+            let at = begin + group / 2.0 + 4.0;
+            text(&mut svg, left - 8.0, at, "end", name);
             for (index, (of, values)) in self.series.iter().enumerate() {
                 let Some(value) = values.get(row).filter(|value| value.is_finite()) else {
                     continue;
@@ -88,8 +78,7 @@ impl BarRows {
                 );
             }
         }
-        svg.push_str("</svg>\n");
-        svg
+        framed(WIDTH, bottom + BELOW, &svg)
     }
 }
 

@@ -29,9 +29,25 @@ pub(super) fn hex(colour: RGBColor) -> String {
 }
 
 /// The same picture with ink and grid as CSS variables `--ink` and `--grid`, to be embedded in a
-/// page that defines them. Series keep their colours, which are readable on light and on dark
-/// background.
+/// be embedded in a page that defines them. So are three colours that dark ground needs lighter:
+/// `--blue`, `--violet`, and `--sky`, which must differ from blue; the others read on both.
 pub(crate) fn themed(svg: &str) -> String {
     svg.replace(&hex(INK), "var(--ink)")
         .replace(&hex(GRID), "var(--grid)")
+        .replace(&hex(SERIES[0]), "var(--blue)")
+        .replace(&hex(SERIES[5]), "var(--sky)")
+        .replace(&hex(SERIES[6]), "var(--violet)")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_has_a_say_in_what_dark_ground_would_swallow() {
+        let colours = [INK, GRID, SERIES[0], SERIES[5], SERIES[6]];
+        let svg: String = colours.map(hex).concat();
+        assert!(!themed(&svg).contains('#'), "{}", themed(&svg));
+        assert_eq!(themed(&hex(SERIES[1])), hex(SERIES[1]));
+    }
 }

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::Figure;
+use super::experiment::digits;
 use super::kept::{KeptRecords, write_page};
 use crate::check::{Bias, BiasRow};
 use crate::data::{read_matrix, write_npy, write_whole};
@@ -15,6 +16,12 @@ use crate::plot::{Chart, Scale, Series, escape, short};
 /// The contents of `bias.json`, which has everything except the hypergradients.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct BiasRecords {
+    /// The name of the data.
+    #[serde(default)]
+    pub data: String,
+    /// The names of the data's rows, where it has some.
+    #[serde(default)]
+    pub rows: Option<Vec<String>>,
     /// Description of the bunch, in a sentence.
     pub about: String,
     /// The T of the user's runs.
@@ -31,13 +38,15 @@ const GRADIENTS: &str = "hypergradients.npy";
 impl BiasRecords {
     /// The smallest T with a good hypergradient, in words.
     pub fn answer(&self) -> String {
+        let reference = self.bias.rows.last().map_or("∞".into(), name);
         match self.bias.shortest(CLOSE) {
-            Some(length) => {
-                format!(
-                    "From T = {length} on the hypergradient is within a tenth of the reference."
-                )
-            }
-            None => "No T here brings the hypergradient within a tenth of the reference.".into(),
+            Some(length) => format!(
+                "From T = {length} on, the hypergradient is within a tenth of that at T = \
+                 {reference}."
+            ),
+            None => format!(
+                "No T here brings the hypergradient within a tenth of that at T = {reference}."
+            ),
         }
     }
 
@@ -76,11 +85,11 @@ impl KeptRecords for BiasRecords {
 
     fn write_report(&self, folder: &Path) -> Result<PathBuf> {
         let bias = &self.bias;
-        let figures = [Some(errors(bias)), rows(bias, self.length)];
+        let figures = [Some(errors(bias)), rows(self)];
         let figures: Vec<Figure> = figures.into_iter().flatten().collect();
-        let heading = "How short a bunch is too short";
+        let titles = [self.data.as_str(), "How short a bunch is too short"];
         let words = [&self.answer(), self.about.as_str()];
-        write_page(folder, heading, words, &table(bias), &figures)
+        write_page(folder, titles, words, &table(bias), &figures)
     }
 }
 
@@ -104,7 +113,7 @@ fn csv(bias: &Bias) -> String {
 
 fn table(bias: &Bias) -> String {
     let mut table = String::from(
-        "<div class=\"wide\"><table class=\"numbers\"><tr><th>T</th><th>outer error</th>\
+        "<div class=\"wide\"><table class=\"numbers\"><tr><th>T</th><th>outer error, sum</th>\
          <th>‖dE/dλ‖</th><th>cosine</th><th>relative error</th><th>rows of the same sign</th></tr>\n",
     );
     for row in &bias.rows {
@@ -112,8 +121,8 @@ fn table(bias: &Bias) -> String {
             table,
             "<tr><td>{}</td><td>{}</td><td>{}</td><td>{:.4}</td><td>{}</td><td>{:.1} %</td></tr>",
             name(row),
-            short(row.outer_error),
-            short(row.norm),
+            digits(row.outer_error, 4),
+            digits(row.norm, 4),
             row.cosine,
             short(row.relative_error),
             100.0 * row.same_sign
@@ -135,16 +144,16 @@ fn errors(bias: &Bias) -> Figure {
     let rows = bias.rows[..last].iter().enumerate();
     let points = rows.map(|(place, row)| (place as f64, row.relative_error));
     let ticks = bias.rows[..last].iter().map(name).collect();
-    let chart = Chart::new("T", "‖g_T − g‖ / ‖g‖", Scale::Logarithmic)
+    let chart = Chart::new("T", "relative error", Scale::Logarithmic)
         .with(Series::line("", points.collect()))
         .with_ticks(ticks);
     let reference = name(&bias.rows[last]);
     Figure {
         name: "relative_error".into(),
-        title: "Distance from the reference".into(),
+        title: "Relative error of the hypergradient".into(),
         caption: format!(
-            "How far the hypergradient through T updates is from that of T = {reference}, from the \
-             same W and λ."
+            "‖g − g′‖ / ‖g′‖ for the hypergradients g through T updates and g′ at T = {reference}, \
+             both from the same W and λ."
         ),
         svg: chart.svg(),
         tiles: Vec::new(),
@@ -152,7 +161,8 @@ fn errors(bias: &Bias) -> Figure {
 }
 
 /// The figure of all rows at the T of the user's runs.
-fn rows(bias: &Bias, length: usize) -> Option<Figure> {
+fn rows(records: &BiasRecords) -> Option<Figure> {
+    let (bias, length) = (&records.bias, records.length);
     let place = bias
         .rows
         .iter()
@@ -169,12 +179,14 @@ fn rows(bias: &Bias, length: usize) -> Option<Figure> {
         .fold((0.0f64, 0.0f64), |(low, high), value| {
             (low.min(*value), high.max(*value))
         });
+    let mut series = Series::points("rows", points);
+    series.names = records.rows.clone();
     let chart = Chart::new(
         &format!("dE/dλ at T = {}", name(&bias.rows[last])),
         &format!("dE/dλ at T = {length}"),
         Scale::Linear,
     )
-    .with(Series::points("rows", points))
+    .with(series)
     .with(Series::line(
         "equal",
         vec![(ends.0, ends.0), (ends.1, ends.1)],
@@ -182,7 +194,7 @@ fn rows(bias: &Bias, length: usize) -> Option<Figure> {
     Some(Figure {
         name: "rows".into(),
         title: format!("Row by row at T = {length}"),
-        caption: "One point per row of W. On the line both hypergradients are equal.".into(),
+        caption: "One point per row of X. On the line both hypergradients are equal.".into(),
         svg: chart.svg(),
         tiles: Vec::new(),
     })

@@ -17,6 +17,9 @@ use crate::tuner::{Contest, Point, Standing};
 pub(crate) struct ContestRecords {
     /// Fingerprint of the data and settings.
     pub fingerprint: String,
+    /// The name of the data.
+    #[serde(default)]
+    pub data: String,
     /// Description of the data and settings, in a sentence.
     #[serde(default)]
     pub about: String,
@@ -55,10 +58,10 @@ impl KeptRecords for ContestRecords {
     fn write_report(&self, folder: &Path) -> Result<PathBuf> {
         let contest = &self.contest;
         write_whole(&folder.join("compare.csv"), csv(contest).as_bytes())?;
-        let heading = "Ways to choose λ, at equal budget";
+        let titles = [self.data.as_str(), "Ways to choose λ, at equal budget"];
         let (table, figures) = (table(contest), figures(contest));
         let words = [&self.answer(), self.about.as_str()];
-        write_page(folder, heading, words, &table, &figures)
+        write_page(folder, titles, words, &table, &figures)
     }
 }
 
@@ -157,7 +160,11 @@ fn table(contest: &Contest) -> String {
             mean(|standing| standing.seconds),
         );
     }
-    table.push_str("</table></div>\n<p class=\"small\">Below 1 is better. Updates: of both factors; one through which a hypergradient goes counts as three (four where β is neither 1 nor 2). p: two-sided signed ranks of the paired log ratios, not corrected for the number of rivals.</p>\n");
+    table.push_str("</table></div>\n<p class=\"small\">Below 1 is better. Held out: the outer error, by which every rival chooses.");
+    if judged {
+        table.push_str(" Judged: the error by the truth where it is known, otherwise on entries that no rival saw.");
+    }
+    table.push_str(" Updates: of both factors; one through which a hypergradient goes counts as three (four where β is neither 1 nor 2). p: two-sided signed ranks of the paired log ratios, not corrected for the number of rivals.</p>\n");
     table
 }
 
@@ -210,14 +217,14 @@ fn figures(contest: &Contest) -> Vec<Figure> {
         figures.push(course(
             contest,
             "judged_by_work",
-            "True error against work",
+            "Judged error against work",
             ("updates", |point| point.work, |standing| standing.work),
             (|point| point.judged, |standing| standing.judged),
         ));
         figures.push(course(
             contest,
             "judged_by_seconds",
-            "True error against time",
+            "Judged error against time",
             (
                 "seconds",
                 |point| point.seconds,

@@ -10,20 +10,20 @@ use super::library::LIBRARY;
 use super::page::{figure_element, head};
 use super::{RunRecords, sections};
 use crate::data::Reading;
-use crate::plot::escape;
+use crate::plot::{escape, short};
 
 /// Writes the page of a run.
 pub(super) fn run_page(run: &RunRecords, figures: &[Figure]) -> String {
     let mut page = head(&title(run));
     page.push_str(&header(run));
-    // Components as pictures come first, components as curves after their text, all other figures
-    // after the answers.
+    // Pictures of components are beside their words, curves below them, all else after the
+    // answers.
     let (of_factors, others): (Vec<_>, Vec<_>) =
         figures.iter().partition(|figure| shows_factors(figure));
-    let (pictures, curves): (Vec<_>, Vec<_>) = of_factors
+    let curves: Vec<&Figure> = of_factors
         .into_iter()
-        .partition(|figure| !figure.tiles.is_empty());
-    page.push_str(&grid(&pictures));
+        .filter(|figure| figure.tiles.is_empty())
+        .collect();
     page.push_str(&sections::found(run));
     page.push_str(&grid(&curves));
     page.push_str("<div class=\"answers\">\n");
@@ -57,11 +57,16 @@ fn grid(figures: &[&Figure]) -> String {
     format!("<main>\n{figures}</main>\n")
 }
 
-/// The name of the data.
 fn title(run: &RunRecords) -> String {
     let data = run.config.get("data").and_then(toml::Value::as_str);
+    data_name(data.filter(|data| !data.is_empty()))
+}
+
+/// The name of the data, from its path or from what stands for one; without data, that of the
+/// demo.
+pub fn data_name(data: Option<&str>) -> String {
     match data {
-        None | Some("") => "demo (benchmark A)".into(),
+        None => "demo (benchmark A)".into(),
         Some(data) => {
             let name = data.rsplit(['/', '\\']).find(|part| !part.is_empty());
             name.unwrap_or(data).into()
@@ -83,10 +88,10 @@ fn header(run: &RunRecords) -> String {
     };
     let outer = match outer {
         "" => String::new(),
-        outer => format!("<p class=\"small\">Outer error {}.</p>", escape(outer)),
+        outer => format!("<p class=\"small\">Outer error: {}.</p>", escape(outer)),
     };
     format!(
-        "<header><h1>{}</h1><p>X ({}×{}) ≈ W H with {} components, {}</p>{reading}{outer}</header>\n",
+        "<header><h1>{}</h1><p>X ({}×{}) ≈ WH with {} components, {}</p>{reading}{outer}</header>\n",
         escape(&title(run)),
         run.w.nrows(),
         run.h.ncols(),
@@ -100,40 +105,33 @@ fn cards(run: &RunRecords) -> Vec<(&'static str, String)> {
     let summary = &run.summary;
     let float = |key: &str| summary[key].as_f64();
     let percent = |key: &str| float(key).map_or("–".into(), |share| format!("{share:.1} %"));
-    let scientific =
-        |value: Option<f64>| value.map_or("–".into(), |value| format!("{value:.4e}"));
+    let number = |value: Option<f64>| value.map_or("–".into(), short);
     let mut cards = Vec::new();
+    let count = text(&summary["iterations"]);
     // The tuned run of practical always makes all its iterations, so the reason for its end is not
     // shown.
-    let iterations = match run.choice {
-        Some(_) => "Tuning iterations",
+    match run.choice {
+        Some(_) => cards.push(("Tuning iterations", count)),
         None => {
-            cards.push(("Stopped", text(&summary["stop_reason"])));
-            "Iterations"
+            let reason = summary["stop_reason"].as_str().unwrap_or_default();
+            cards.push(("Iterations", ending(&count, reason)));
         }
-    };
-    cards.push((iterations, text(&summary["iterations"])));
-    let entries = float("entries").filter(|entries| *entries > 0.0);
-    match entries {
-        Some(entries) => cards.extend([
-            (
-                "Divergence per entry",
-                scientific(float("divergence").map(|sum| sum / entries)),
-            ),
-            (
-                "Objective per entry",
-                scientific(float("objective").map(|sum| sum / entries)),
-            ),
-        ]),
-        None => cards.extend([
-            ("Divergence, sum", scientific(float("divergence"))),
-            ("Objective, sum", scientific(float("objective"))),
-        ]),
     }
-    cards.push(("Relative error", scientific(float("relative_error"))));
+    let entries = float("entries").filter(|entries| *entries > 0.0);
+    let [divergence, objective] = match entries {
+        Some(_) => ["Divergence per entry", "Objective per entry"],
+        None => ["Divergence, sum", "Objective, sum"],
+    };
+    let per_entry = |key: &str| number(float(key).map(|sum| sum / entries.unwrap_or(1.0)));
+    cards.push((divergence, per_entry("divergence")));
+    // (Without a penalty they are the same.)
+    if float("objective") != float("divergence") {
+        cards.push((objective, per_entry("objective")));
+    }
+    cards.push(("Relative error", number(float("relative_error"))));
     if let Some(weight) = summary["held_out"]["held_out_weight"].as_f64() {
         let error = float("outer_error").map(|error| error / weight);
-        cards.push(("Outer error per entry", scientific(error)));
+        cards.push(("Outer error per entry", number(error)));
         if run.choice.is_none() {
             cards.push(("Kept iteration", text(&summary["selected_iteration"])));
         }
@@ -147,13 +145,28 @@ fn cards(run: &RunRecords) -> Vec<(&'static str, String)> {
             cards.push((name, format!("{sir:.2} dB")));
         }
     }
-    let seconds = float("seconds").unwrap_or(f64::NAN);
-    cards.push(("Seconds", format!("{seconds:.2}")));
+    let seconds = |seconds: f64| match seconds < 0.01 {
+        true => "&lt; 0.01".into(),
+        false => format!("{seconds:.2}"),
+    };
+    cards.push(("Seconds", float("seconds").map_or("–".into(), seconds)));
     // Runs of older versions do not have it.
     if summary["engine"].is_string() {
         cards.push(("Engine", text(&summary["engine"])));
     }
     cards
+}
+
+/// The number of iterations and how they ended. Making all of them is no failure.
+fn ending(count: &str, reason: &str) -> String {
+    match reason {
+        "converged" => format!("{count}, converged"),
+        "max-iterations" => format!("{count} of {count}"),
+        "interrupted" => format!("{count}, interrupted"),
+        "not-finite" => format!("{count}, then not finite"),
+        "refused" => format!("{count}, then refused"),
+        _ => count.into(),
+    }
 }
 
 /// A text or a whole number of the summary.
@@ -203,5 +216,25 @@ pub(crate) fn shell_quoted(path: &Path) -> String {
         path
     } else {
         format!("'{}'", path.replace('\'', "'\\''"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_iteration_is_no_failure() {
+        assert_eq!(ending("60", "max-iterations"), "60 of 60");
+        assert_eq!(ending("89", "converged"), "89, converged");
+        assert_eq!(ending("7", "not-finite"), "7, then not finite");
+    }
+
+    #[test]
+    fn data_has_the_name_of_its_file() {
+        assert_eq!(data_name(Some("/a/b/x.csv")), "x.csv");
+        assert_eq!(data_name(Some("c:\\a\\x.csv")), "x.csv");
+        assert_eq!(data_name(Some("a.mat:X")), "a.mat:X");
+        assert_eq!(data_name(None), "demo (benchmark A)");
     }
 }

@@ -56,19 +56,21 @@ pub(crate) trait KeptRecords: Serialize + DeserializeOwned {
 }
 
 /// Writes `figures/*.svg` and `report.html`, which begins with the answer. Returns the path of the
-/// page. `table` is HTML; all other parts are text.
+/// `table` is HTML, all else text. Records of older versions have no name of the data.
 pub(super) fn write_page(
     folder: &Path,
-    heading: &str,
+    [data, question]: [&str; 2],
     [answer, about]: [&str; 2],
     table: &str,
     figures: &[Figure],
 ) -> Result<PathBuf> {
-    let mut page = head(&format!("altbi: {heading}"));
+    let data = if data.is_empty() { "altbi" } else { data };
+    let mut page = head(&format!("{data}: {question}"));
     let _ = writeln!(
         page,
-        "<header><h1>{}</h1></header>\n<section><p class=\"answer\">{}</p>\n<p class=\"small\">{}</p>\n{table}</section>\n<main>",
-        escape(heading),
+        "<header><h1>{}</h1></header>\n<section><h2>{}</h2>\n<p class=\"answer\">{}</p>\n<p class=\"small\">{}</p>\n{table}</section>\n<main>",
+        escape(data),
+        escape(question),
         escape(answer),
         escape(about)
     );

@@ -1,8 +1,9 @@
 //! The figures of λ.
 
-use super::RunRecords;
 use super::figures::{Figure, curve};
 use super::labels::weight_name;
+use super::{PenaltyRecord, RunRecords};
+use crate::factors::Side;
 use crate::plot::{Chart, Scale, Series, round_step};
 
 /// Up to this many weights are shown one by one.
@@ -21,7 +22,9 @@ pub(super) fn figures(run: &RunRecords) -> Vec<Figure> {
         };
     }
     let mut figures = Vec::new();
-    if run.lambda.len() <= FEW_WEIGHTS {
+    if run.groups.iter().all(|(_, weights)| weights.len() == 1) {
+        // The answer about λ has said it.
+    } else if run.lambda.len() <= FEW_WEIGHTS {
         figures.push(of_each(run));
     } else {
         figures.extend([change(run), histogram(run)]);
@@ -30,55 +33,78 @@ pub(super) fn figures(run: &RunRecords) -> Vec<Figure> {
     figures
 }
 
+/// The names of a penalty's weights.
+pub(super) fn names(run: &RunRecords, group: usize) -> Vec<String> {
+    // (Runs of older versions do not say what their penalties were.)
+    let one = run.penalties.get(group);
+    let name = |(place, _): ((usize, usize), &f64)| {
+        one.map_or_else(String::new, |one| {
+            weight_name(&run.labels, (one.factor, &one.scope), place)
+        })
+    };
+    run.groups[group].1.indexed_iter().map(name).collect()
+}
+
 /// The names of all weights, in the order of [`RunRecords::lambda`].
-fn names(run: &RunRecords) -> Vec<String> {
-    let several = run.groups.len() > 1;
+fn all_names(run: &RunRecords) -> Vec<String> {
     let groups = run.groups.iter().enumerate();
-    let of_group = |(index, (name, weights)): (usize, &(String, ndarray::Array2<f64>))| {
-        let record = run.penalties.get(index);
-        let label = |(place, _): ((usize, usize), &f64)| {
-            let label = record.map_or_else(String::new, |one| {
-                weight_name(&run.labels, (one.factor, &one.scope), place)
-            });
-            match several {
-                true => format!("{label} ({name})"),
-                false => label,
-            }
+    let of_group = |(index, (penalty, _)): (usize, &(String, ndarray::Array2<f64>))| {
+        let named = |name: String| match run.groups.len() {
+            1 => name,
+            _ => format!("{name} ({penalty})"),
         };
-        weights.indexed_iter().map(label).collect::<Vec<String>>()
+        let names = names(run, index).into_iter();
+        names.map(named).collect::<Vec<String>>()
     };
     groups.flat_map(of_group).collect()
+}
+
+/// What the weights of all penalties belong to: "row of X", or "weight" where it differs.
+fn owner(penalties: &[PenaltyRecord]) -> &'static str {
+    let of = |one: &PenaltyRecord| match (one.scope.as_str(), one.factor) {
+        ("row", Side::W) => "row of X",
+        ("row", Side::H) => "column of X",
+        ("entry" | "shared", _) => "weight",
+        _ => "component",
+    };
+    let mut owners = penalties.iter().map(of);
+    let first = owners.next().unwrap_or("weight");
+    match owners.all(|other| other == first) {
+        true => first,
+        false => "weight",
+    }
 }
 
 /// Few weights, one by one.
 fn of_each(run: &RunRecords) -> Figure {
     let most = run.groups.iter().map(|(_, weights)| weights.len()).max();
-    let most = most.unwrap_or(1);
-    let mut chart = Chart::new(
-        if most == 1 { "" } else { "weight" },
-        "λ",
-        Scale::Logarithmic,
-    );
-    let mut all = names(run).into_iter();
-    for (name, weights) in &run.groups {
+    let owner = owner(&run.penalties);
+    let mut chart = Chart::new(owner, "λ", Scale::Logarithmic);
+    for (index, (penalty, weights)) in run.groups.iter().enumerate() {
         let points = weights.iter().enumerate();
         let points = points.map(|(place, weight)| (place as f64, *weight));
-        let names = all.by_ref().take(weights.len()).collect();
-        chart = chart.with(Series::points(name.as_str(), points.collect()).named(names));
+        let name = if run.groups.len() > 1 { penalty } else { "" };
+        let series = Series::points(name, points.collect());
+        chart = chart.with(series.named(names(run, index)));
     }
-    let ticks = (1..=most).map(|place| place.to_string()).collect();
-    let ticks = if most == 1 {
-        vec![String::new()]
-    } else {
-        ticks
-    };
+    let ticks = (1..=most.unwrap_or(1)).map(|place| place.to_string());
     Figure {
         name: "lambda_weights".into(),
-        title: "λ of each penalty".into(),
-        caption: "The penalty weights λ that were kept; zeros are left out of a logarithmic scale."
-            .into(),
-        svg: chart.with_ticks(ticks).svg(),
+        title: format!("λ of each {owner}"),
+        caption: format!(
+            "The penalty weights λ that were kept.{}",
+            left_out(run.lambda.iter().copied())
+        ),
+        svg: chart.with_ticks(ticks.collect()).svg(),
         tiles: Vec::new(),
+    }
+}
+
+/// What a logarithmic scale leaves out.
+fn left_out(mut weights: impl Iterator<Item = f64>) -> &'static str {
+    match weights.any(|weight| weight == 0.0) {
+        true => " Zeros are left out of a logarithmic scale.",
+        false => "",
     }
 }
 
@@ -94,7 +120,7 @@ fn most(run: &RunRecords) -> f64 {
 
 fn change(run: &RunRecords) -> Figure {
     let most = most(run);
-    let pairs = run.lambda_start.iter().zip(&run.lambda).zip(names(run));
+    let pairs = run.lambda_start.iter().zip(&run.lambda).zip(all_names(run));
     let pairs = pairs.map(|((start, end), name)| ((*start, *end), name));
     let shown = pairs.filter(|((start, end), _)| *start <= most && *end <= most);
     let (pairs, names): (Vec<(f64, f64)>, Vec<String>) = shown.unzip();
@@ -104,8 +130,8 @@ fn change(run: &RunRecords) -> Figure {
     Figure {
         name: "lambda_change".into(),
         title: "λ, first and last".into(),
-        caption: "One point per weight, or a cell that is the darker the more weights it has; \
-                  what lies below the line was penalised less and less. Up to the 98th \
+        caption: "One point per weight, or a cell that is the darker the more weights it has. \
+                  What lies below the line is penalised less than at the start. Up to the 98th \
                   percentile."
             .into(),
         svg: chart.svg(),
@@ -156,10 +182,35 @@ fn course(run: &RunRecords) -> Figure {
     Figure {
         name: "lambda_course".into(),
         title: "λ on its way".into(),
-        caption: "The penalty weights λ in each iteration; zeros are left out of a logarithmic \
-                  scale."
-            .into(),
+        caption: format!(
+            "The penalty weights λ in each iteration.{}",
+            left_out(run.history.iter().map(|record| record.lambda_min))
+        ),
         svg: chart.svg(),
         tiles: Vec::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn weights_are_named_after_what_they_belong_to() {
+        let penalty = |factor, scope: &str| PenaltyRecord {
+            penalty: "l1".into(),
+            factor,
+            scope: scope.into(),
+            lambda: String::new(),
+            lambda_start: String::new(),
+        };
+        let (of_w, of_h) = (penalty(Side::W, "row"), penalty(Side::H, "row"));
+        assert_eq!(owner(std::slice::from_ref(&of_w)), "row of X");
+        assert_eq!(owner(std::slice::from_ref(&of_h)), "column of X");
+        assert_eq!(owner(&[of_w, of_h]), "weight");
+        let of_component = penalty(Side::W, "hierarchical:1");
+        assert_eq!(owner(&[of_component]), "component");
+        assert_eq!(left_out([1.0, 2.0].into_iter()), "");
+        assert!(left_out([1.0, 0.0].into_iter()).contains("Zeros"));
     }
 }

@@ -48,7 +48,7 @@ pub(crate) use bias::BiasRecords;
 pub(crate) use contest::{ContestRecords, ratio};
 pub(crate) use experiment::ExperimentReport;
 pub(crate) use figures::Figure;
-pub(crate) use html::shell_quoted;
+pub(crate) use html::{data_name, shell_quoted};
 pub(crate) use kept::KeptRecords;
 pub use labels::Labels;
 pub use library::{read_model, write_experiment, write_run};

@@ -60,9 +60,12 @@ const HEAD: &str = r##"<!DOCTYPE html>
 <meta name="color-scheme" content="light dark">
 <title>TITLE</title>
 <style>
-:root { --ink: #1f2933; --grid: #dde2e8; --ground: #ffffff; --card: #f4f6f8; --soft: #52606d; }
+:root { --ink: #1f2933; --grid: #dde2e8; --ground: #ffffff; --card: #f4f6f8; --soft: #52606d;
+  --blue: #0072b2; --sky: #56b4e9; --violet: #7a5cc9; }
 @media (prefers-color-scheme: dark) {
-  :root { --ink: #e4e7eb; --grid: #3a4653; --ground: #161b21; --card: #212933; --soft: #9aa5b1; }
+  :root { --ink: #e4e7eb; --grid: #3a4653; --ground: #161b21; --card: #212933; --soft: #9aa5b1;
+    --blue: #3b8fe4; --sky: #a8dcf5; --violet: #a48cea; }
+  svg image { filter: brightness(1.5); }
 }
 * { box-sizing: border-box; }
 body { margin: 0 auto; max-width: 1360px; padding: 1rem; background: var(--ground); color: var(--ink);
@@ -81,11 +84,14 @@ svg.chart { width: 100%; height: auto; display: block; }
 .component { background: var(--card); border-radius: .5rem; padding: .5rem .8rem; min-width: 0; }
 .component h3 { margin: 0; font-size: 1rem; } .component h3 span { color: var(--soft); font-weight: 400; }
 .component p { margin: .2rem 0 0; }
-table.features { width: 100%; table-layout: fixed; font-size: .85rem; } table.features td { border: 0; padding: 0 .4rem 0 0; }
+table.features { width: 100%; table-layout: fixed; font-size: .85rem; } table.features td { border: 0; padding: 0 .4rem 0 0; vertical-align: top; }
 table.features caption { font-weight: 400; color: var(--soft); padding: .2rem 0 0; }
-table.features td:first-child { width: 55%; overflow: hidden; text-overflow: ellipsis; white-space: nowrap; }
-table.features td:nth-child(2) { width: 4.2rem; text-align: right; white-space: nowrap; }
-table.features i { display: block; height: .6rem; background: #0072b2; border-radius: .15rem; }
+table.features td:nth-child(2) { width: 4rem; text-align: right; white-space: nowrap; }
+table.features td:nth-child(3) { width: 16%; padding-right: 0; }
+table.features i { display: block; height: .6rem; margin-top: .35rem; background: var(--blue); border-radius: .15rem; }
+.pictured { display: flex; flex-wrap: wrap; gap: 0 .8rem; } .pictured table { flex: 1 1 9rem; width: auto; align-self: flex-start; }
+.pictured table.features td:nth-child(2) { width: 3.5rem; }
+.picture { flex: none; order: -1; } .picture p { font-size: .85rem; color: var(--soft); margin: .2rem 0; } .picture svg { width: 7rem; height: auto; display: block; }
 .answers { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 30rem), 1fr)); gap: 0 1.5rem; }
 .answer { margin: 0 0 .4rem; font-size: 1.05rem; }
 summary { cursor: pointer; padding: .4rem 0; } details > .components { margin-top: .4rem; }
@@ -95,7 +101,8 @@ section { margin-top: 1.2rem; min-width: 0; }
 section > p { max-width: 62rem; }
 table.numbers { font-size: .8rem; } table.numbers th, table.numbers td { text-align: right; vertical-align: bottom; overflow-wrap: normal; padding-right: .65rem; }
 table.numbers td { white-space: nowrap; }
-table.numbers th:first-child, table.numbers td:first-child { text-align: left; }
+table.numbers th:first-child, table.numbers td:first-child { text-align: left; position: sticky; left: 0; background: var(--ground); }
+@media (max-width: 40rem) { table.numbers td:first-child { white-space: normal; min-width: 5.5rem; } }
 table.numbers tr.own td { font-weight: 600; } caption, .caption { text-align: left; font-weight: 600; } caption { padding: .6rem 0 .2rem; }
 .caption { margin: .6rem 0 .2rem; font-size: .9rem; }
 nav a { margin-right: 1rem; color: inherit; } figure.row { grid-column: 1 / -1; }

@@ -38,6 +38,9 @@ pub(crate) struct RankRecords {
     /// Fingerprint of the data and settings. (It does not depend on the ranks and the number of
     /// splits, because a pair is the same in any range.)
     pub fingerprint: String,
+    /// The name of the data.
+    #[serde(default)]
+    pub data: String,
     /// Description of the data and settings, in a sentence.
     pub about: String,
     /// The settings of the search.
@@ -97,9 +100,9 @@ impl KeptRecords for RankRecords {
         write_whole(&folder.join("ranks.csv"), csv(&outcome).as_bytes())?;
         let figures = [Some(errors(&outcome)), excess(&outcome)];
         let figures: Vec<Figure> = figures.into_iter().flatten().collect();
-        let heading = "How many components";
+        let titles = [self.data.as_str(), "How many components"];
         let words = [&self.answer(), self.about.as_str()];
-        write_page(folder, heading, words, &table(&outcome), &figures)
+        write_page(folder, titles, words, &table(&outcome), &figures)
     }
 }
 
@@ -125,18 +128,24 @@ fn measures(outcome: &RankOutcome) -> Vec<(Measure, &'static str)> {
     measures
 }
 
-/// "0.5123 ± 0.0021".
+/// "0.5123 ± 0.0021": two digits of the error, and as many places of the number.
 fn with_error(number: f64, error: Option<f64>) -> String {
-    match error {
-        Some(error) => format!("{} ± {}", short(number), short(error)),
-        None => short(number),
+    let Some(error) = error else {
+        return short(number);
+    };
+    // (Rounding may lead to the next power of ten: 0.00099… is 0.0010.)
+    let rounded: f64 = format!("{error:.1e}").parse().unwrap_or(error);
+    let places = 1.0 - (rounded.log10() + 1e-9).floor();
+    match (0.0..=6.0).contains(&places) {
+        true => format!("{number:.0$} ± {error:.0$}", places as usize),
+        false => format!("{} ± {}", short(number), short(error)),
     }
 }
 
 fn table(outcome: &RankOutcome) -> String {
     let mut table = String::from(
-        "<p class=\"caption\">Outer error of each rank, per unit \
-         of held-out weight: mean over the splits ± standard error</p><div class=\"wide\"><table class=\"numbers\"><tr><th>rank</th>",
+        "<p class=\"caption\">Outer error of each rank, per \
+         entry: mean over the splits ± standard error</p><div class=\"wide\"><table class=\"numbers\"><tr><th>rank</th>",
     );
     let measures = measures(outcome);
     for (_, name) in &measures {
@@ -170,11 +179,15 @@ fn table(outcome: &RankOutcome) -> String {
         }
         table.push_str("</tr>\n");
     }
-    table.push_str(
+    let tuned = match measures.len() {
+        1 => "",
+        _ => " Tuned: the preset practical.",
+    };
+    let _ = writeln!(
+        table,
         "</table></div>\n<p class=\"small\">Recommended (in colour) is the smallest rank whose mean exceeds \
          the lowest by no more than one standard error of the paired differences between the two, \
-         split by split. Plain: multiplicative updates without penalty, stopped early. Tuned: the \
-         preset practical.</p>\n",
+         split by split. Plain: multiplicative updates without penalty, stopped early.{tuned}</p>"
     );
     table
 }
@@ -216,19 +229,31 @@ fn chart(
         let (low, high) = reaches.fold((f64::INFINITY, f64::NEG_INFINITY), |all, one| {
             (f64::min(all.0, one.0), f64::max(all.1, one.1))
         });
-        chart = chart.with(curve(&format!("{name}, ± standard error"), &points));
+        chart = chart.with(curve(name, &points));
         let recommended = outcome.recommended(measure);
         let place = ranks.iter().position(|rank| Some(*rank) == recommended);
         if let (Some(place), Some(rank)) = (place, recommended) {
             // A vertical line from the bottom to the point and its bar.
             let (number, error) = of(&summaries[place]);
             let (foot, top) = (low - 0.1 * (high - low), number - error.unwrap_or(0.0));
-            marks.push(Series::line(
-                format!("recommended ({name}): {rank}"),
-                vec![(place as f64, foot), (place as f64, top)],
-            ));
+            marks.push((name, rank, [(place as f64, foot), (place as f64, top)]));
         }
     }
+    let marks = match marks.as_slice() {
+        // The same rank twice: one stem, down to the lower foot.
+        [(_, rank, first), (_, other, second)] if rank == other => {
+            let foot = first[0].1.min(second[0].1);
+            let stem = vec![(first[0].0, foot), first[1]];
+            vec![Series::line(format!("recommended: {rank}"), stem)]
+        }
+        [(_, rank, stem)] => vec![Series::line(format!("recommended: {rank}"), stem.to_vec())],
+        marks => {
+            let mark = |(name, rank, stem): &(&str, usize, [(f64, f64); 2])| {
+                Series::line(format!("recommended ({name}): {rank}"), stem.to_vec())
+            };
+            marks.iter().map(mark).collect()
+        }
+    };
     for mark in marks {
         chart = chart.with(mark);
     }
@@ -240,10 +265,10 @@ fn errors(outcome: &RankOutcome) -> Figure {
     Figure {
         name: "ranks".into(),
         title: "Outer error of each rank".into(),
-        caption: "Mean over the splits ± standard error, per unit of held-out weight. Too few \
-                  components leave structure behind, too many fit noise."
+        caption: "Mean over the splits ± standard error, per entry. Too few components leave \
+                  structure behind, too many fit noise."
             .into(),
-        svg: chart(outcome, "outer error", of, |_| true).svg(),
+        svg: chart(outcome, "per entry", of, |_| true).svg(),
         tiles: Vec::new(),
     }
 }
@@ -264,11 +289,31 @@ fn excess(outcome: &RankOutcome) -> Option<Figure> {
     Some(Figure {
         name: "excess".into(),
         title: "Above the lowest error".into(),
-        caption: "Paired differences to the rank with the lowest mean, split by split, ± their \
-                  standard error: what the recommendation goes by. Only the nearer half of the ranks is \
-                  shown."
+        caption: "Paired differences from the rank with the lowest mean, split by split, ± their \
+                  standard error. The recommendation goes by these. Only the half of the ranks \
+                  with the lowest means is shown."
             .into(),
-        svg: chart(outcome, "difference to the lowest", of, shown).svg(),
+        svg: chart(outcome, "per entry", of, shown).svg(),
         tiles: Vec::new(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_have_two_digits_and_numbers_as_many_places() {
+        for (number, error, text) in [
+            (2.7281, Some(0.06386), "2.728 ± 0.064"),
+            (1.78, Some(0.02819), "1.780 ± 0.028"),
+            (514.3, Some(12.0), "514 ± 12"),
+            (4.03737, Some(0.000999), "4.0374 ± 0.0010"),
+            (0.5, None, "0.5"),
+            (0.5, Some(0.0), "0.5 ± 0"),
+            (1e-9, Some(2e-10), "1e-9 ± 2e-10"),
+        ] {
+            assert_eq!(with_error(number, error), text);
+        }
+    }
 }

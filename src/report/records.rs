@@ -166,13 +166,19 @@ impl RunRecords {
         taken.is_some_and(|taken| taken.stage == Stage::Plain)
     }
 
+    /// Whether every λ is and was 0, as with plain multiplicative updates.
+    pub(super) fn is_unpenalised(&self) -> bool {
+        let mut weights = self.lambda.iter().chain(&self.lambda_start);
+        weights.all(|weight| *weight == 0.0)
+    }
+
     /// "smooth on W, l1 on H".
     pub(super) fn penalty_names(&self) -> String {
         let names: Vec<String> = self.penalties.iter().map(PenaltyRecord::describe).collect();
         names.join(", ")
     }
 
-    /// "method altbi, KL divergence, l1 penalty".
+    /// "method altbi, kl divergence, l1 penalty".
     pub(super) fn method_sentence(&self) -> String {
         let setting = |key: &str| {
             let value = self.config.get(key).and_then(toml::Value::as_str);
@@ -189,15 +195,15 @@ impl RunRecords {
             (of_w, of_h) if of_w.is_empty() => format!("{of_h} penalty on H"),
             (of_w, of_h) => format!("penalties {of_w} on W and {of_h} on H"),
         };
-        let penalty = match self.is_plain() || penalties.is_empty() {
+        let penalty = match self.is_plain() || self.is_unpenalised() {
             true => "no penalty".to_owned(),
             false => penalty,
         };
-        format!(
-            "method {}, {} divergence, {penalty}",
-            setting("method"),
-            setting("divergence"),
-        )
+        let method = match self.is_plain() {
+            true => "plain updates stopped early".to_owned(),
+            false => format!("method {}", setting("method")),
+        };
+        format!("{method}, {} divergence, {penalty}", setting("divergence"))
     }
 }
 

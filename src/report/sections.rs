@@ -2,13 +2,16 @@
 
 use std::fmt::Write;
 
-use super::signals::{View, view};
+use super::experiment::digits;
+use super::lambda::names;
+use super::signals::{View, pictures, view};
 use super::{
     Component, Feature, RunRecords, choice_in_words, components, fit_in_words, percent,
     weights_in_words,
 };
 use crate::factors::Side;
-use crate::plot::{clipped, escape};
+use crate::plot::theme::themed;
+use crate::plot::{clipped, escape, short};
 
 /// Components that are shown at once. The others are folded.
 const OPEN: usize = 8;
@@ -25,7 +28,10 @@ const LETTERS: usize = 48;
 pub(super) fn found(run: &RunRecords) -> String {
     let features = FEATURES[usize::from(run.w.ncols() > FEW)];
     let all = components(&run.w, &run.h, &run.labels, features);
-    let sides = [view(run, Side::H), view(run, Side::W)];
+    let sides = [
+        Shown::new(run, "columns", Side::H),
+        Shown::new(run, "rows", Side::W),
+    ];
     let mut text = String::from("<section id=\"found\"><h2>What was found</h2>\n");
     let (count, told) = (all.len(), all.len().min(TOLD));
     text.push_str("<div class=\"components\">\n");
@@ -48,43 +54,76 @@ pub(super) fn found(run: &RunRecords) -> String {
         true => format!(" The {} smallest are left out.", count - told),
         false => String::new(),
     };
-    let weights = match sides.iter().any(|side| matches!(side, View::Features)) {
-        true => " Beside a row or column: its share of the component's weights.",
-        false => "",
-    };
+    let mut notes = String::new();
+    if sides.iter().any(|side| matches!(side.view, View::Features)) {
+        notes.push_str(" Beside a row or column: its share of the component's weights.");
+    }
+    for side in sides.iter().filter(|side| side.pictures.is_some()) {
+        let _ = write!(
+            notes,
+            " Each component as a picture of the {} of X: from 0 to its maximum.",
+            side.name
+        );
+    }
     let _ = writeln!(
         text,
-        "<p class=\"small\">Components by their share of the sum of WH, the largest first.{weights}{smaller}</p>\n</section>"
+        "<p class=\"small\">Components by their share of the sum of WH, the largest first.{notes}{smaller}</p>\n</section>"
     );
     text
 }
 
-fn card(component: &Component, [columns, rows]: &[View; 2]) -> String {
-    let mut text = format!(
-        "<div class=\"component\"><h3>Component {} <span>{}</span></h3>\n",
-        component.number,
-        escape(&percent(component.share))
-    );
-    for (name, features, view) in [
-        ("columns", &component.columns, columns),
-        ("rows", &component.rows, rows),
-    ] {
-        match (view, features.first()) {
-            (View::Features, _) => text.push_str(&features_table(name, features)),
-            (View::Curves(_), Some(first)) => {
-                let first = escape(&clipped(&first.name, LETTERS));
-                let _ = writeln!(text, "<p class=\"small\">highest at {first}</p>");
-            }
-            // A picture needs no list.
-            _ => {}
+/// How the cards show one side of the components.
+struct Shown {
+    name: &'static str,
+    view: View,
+    pictures: Option<Vec<String>>,
+}
+
+impl Shown {
+    fn new(run: &RunRecords, name: &'static str, side: Side) -> Self {
+        Self {
+            name,
+            view: view(run, side),
+            pictures: pictures(run, side),
         }
     }
-    text + "</div>\n"
+
+    /// This side of a component.
+    fn of(&self, number: usize, features: &[Feature]) -> String {
+        let name = self.name;
+        let picture = self.pictures.as_ref().and_then(|all| all.get(number - 1));
+        match (&self.view, picture, features.first()) {
+            (_, Some(picture), _) => {
+                let picture = themed(picture);
+                format!("<div class=\"picture\"><p>{name}</p>{picture}</div>\n")
+            }
+            (View::Curves(_), _, Some(first)) => {
+                let first = escape(&clipped(&first.name, LETTERS));
+                format!("<p class=\"small\">{name}: highest at {first}</p>\n")
+            }
+            _ => features_table(name, features),
+        }
+    }
+}
+
+fn card(component: &Component, [columns, rows]: &[Shown; 2]) -> String {
+    let number = component.number;
+    let class = match columns.pictures.is_some() || rows.pictures.is_some() {
+        true => " class=\"pictured\"",
+        false => "",
+    };
+    format!(
+        "<div class=\"component\"><h3>Component {number} <span>{} of WH</span></h3>\n\
+         <div{class}>{}{}</div></div>\n",
+        escape(&percent(component.share)),
+        columns.of(number, &component.columns),
+        rows.of(number, &component.rows)
+    )
 }
 
 fn features_table(name: &str, features: &[Feature]) -> String {
     if features.is_empty() {
-        return format!("<p class=\"small\">all {name} are 0</p>\n");
+        return format!("<p class=\"small\">{name}: all 0</p>\n");
     }
     let most = features.first().map_or(1.0, |first| first.share);
     let mut text = format!("<table class=\"features\"><caption>{name}</caption>\n");
@@ -123,10 +162,14 @@ pub(super) fn lambda(run: &RunRecords) -> String {
     }
     if run.penalties.is_empty() {
         sentences.push("This run had no penalty: there is no λ.".into());
+    } else if run.is_unpenalised() {
+        sentences.push("This method has no penalty: every λ is 0.".into());
     } else if !run.is_plain() {
-        for (name, weights) in &run.groups {
+        for (index, (name, weights)) in run.groups.iter().enumerate() {
             let weights: Vec<f64> = weights.iter().copied().collect();
-            sentences.push(format!("Penalty {name}: {}.", weights_in_words(&weights)));
+            let words = weights_in_words(&weights);
+            let largest = largest(&weights, &names(run, index));
+            sentences.push(format!("Penalty {name}: {words}.{largest}"));
         }
     }
     let mut text = String::from("<section id=\"lambda\"><h2>What λ says</h2>");
@@ -134,6 +177,24 @@ pub(super) fn lambda(run: &RunRecords) -> String {
         let _ = writeln!(text, "<p class=\"answer\">{}</p>", escape(&sentence));
     }
     text + &candidates(run) + "</section>\n"
+}
+
+/// Weights that are named.
+const NAMED: usize = 3;
+
+/// " The largest: 0.5 at salt, 0.2 at rice." Nothing where weights do not differ.
+fn largest(weights: &[f64], names: &[String]) -> String {
+    let mut all: Vec<(&f64, &String)> = weights.iter().zip(names).collect();
+    all.sort_by(|a, b| b.0.total_cmp(a.0));
+    match (all.first(), all.last()) {
+        (Some(first), Some(last)) if first.0 > last.0 => {}
+        _ => return String::new(),
+    }
+    let named = |(weight, name): &(&f64, &String)| {
+        format!("{} at {}", short(**weight), clipped(name, LETTERS))
+    };
+    let named: Vec<String> = all.iter().take(NAMED).map(named).collect();
+    format!(" The largest: {}.", named.join(", "))
 }
 
 /// The candidates of the preset practical.
@@ -154,17 +215,48 @@ fn candidates(run: &RunRecords) -> String {
         };
         let _ = writeln!(
             text,
-            "<tr{class}><td>{}</td><td>{:.5e}</td><td>{}</td></tr>",
+            "<tr{class}><td>{}</td><td>{}</td><td>{}</td></tr>",
             candidate.stage,
-            candidate.outer_error / entries.unwrap_or(1.0),
+            digits(candidate.outer_error / entries.unwrap_or(1.0), 5),
             candidate.iteration
         );
     }
-    text.push_str(
-        "</table><p class=\"small\">The one with the lowest outer error was taken if it beat plain \
-         updates by more than a standard error, plain updates otherwise. The one taken was \
-         refitted to all data (unless --refit 0 was asked for). The curves below are those of the \
-         run that tuned λ.</p>\n",
+    let refit = match run.setting::<usize>("refit") {
+        Ok(0) => "It was not refitted.",
+        _ => "It was refitted to all data.",
+    };
+    let _ = writeln!(
+        text,
+        "</table><p class=\"small\">In bold: the one that was taken. Plain updates are taken unless \
+         the lowest outer error beats theirs by more than a standard error. {refit} The curves \
+         below are those of the run that tuned λ.</p>"
     );
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_largest_weights_are_named() {
+        let names = ["a", "b", "c", "d"].map(String::from);
+        assert_eq!(
+            largest(&[0.0, 2.0, 1.0, 0.5], &names),
+            " The largest: 2 at b, 1 at c, 0.5 at d."
+        );
+        assert_eq!(largest(&[1.0; 4], &names), "");
+        assert_eq!(largest(&[], &[]), "");
+    }
+
+    #[test]
+    fn a_side_without_weights_says_so_and_names_are_escaped() {
+        assert!(features_table("rows", &[]).contains("rows: all 0"));
+        let feature = Feature {
+            name: "<b>&".into(),
+            share: 1.0,
+        };
+        let table = features_table("rows", &[feature]);
+        assert!(table.contains("&lt;b&gt;&amp;") && !table.contains("<b>"));
+    }
 }

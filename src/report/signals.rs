@@ -52,6 +52,26 @@ fn shape_of(run: &RunRecords, setting: &str, pixels: usize) -> Option<[usize; 2]
     (height.checked_mul(width) == Some(pixels)).then_some([height, width])
 }
 
+/// Every component as a picture without a name, where a side has a shape.
+pub(super) fn pictures(run: &RunRecords, side: Side) -> Option<Vec<String>> {
+    let View::Pictures(shape) = view(run, side) else {
+        return None;
+    };
+    let mut maps = Maps::of_rows(&of(run, side), shape);
+    for (name, _) in &mut maps.maps {
+        name.clear();
+    }
+    Some(maps.tiles())
+}
+
+/// The components of a side, one in each row.
+fn of(run: &RunRecords, side: Side) -> Array2<f64> {
+    match side {
+        Side::W => run.w.t().to_owned(),
+        Side::H => run.h.clone(),
+    }
+}
+
 /// The figures of the components.
 pub(super) fn found(run: &RunRecords) -> Vec<Figure> {
     [Side::W, Side::H]
@@ -61,28 +81,29 @@ pub(super) fn found(run: &RunRecords) -> Vec<Figure> {
 }
 
 fn of_side(run: &RunRecords, side: Side) -> Option<Figure> {
-    let (name, title, of, signals) = match side {
-        Side::W => ("w_columns", "Columns of W", "row", run.w.t().to_owned()),
-        Side::H => ("h_rows", "Rows of H", "column", run.h.clone()),
+    let (name, title, kind) = match side {
+        Side::W => ("w_columns", "Columns of W", "row"),
+        Side::H => ("h_rows", "Rows of H", "column"),
     };
+    let signals = of(run, side);
     let (svg, caption, tiles) = match view(run, side) {
         View::Features => return None,
         View::Pictures(shape) => {
             let maps = Maps::of_rows(&signals, shape);
             (
                 maps.svg(),
-                format!("Each component as a picture of the {of}s of X, from 0 to its maximum."),
+                format!("Each component as a picture of the {kind}s of X, from 0 to its maximum."),
                 maps.tiles(),
             )
         }
         View::Curves(places) => (
             curves(
                 &signals,
-                &format!("{of} of X"),
+                &format!("{kind} of X"),
                 places.as_deref(),
                 &names(run, side),
             ),
-            format!("Each component over the {of}s of X, scaled to its maximum."),
+            format!("Each component over the {kind}s of X, scaled to its maximum."),
             Vec::new(),
         ),
     };

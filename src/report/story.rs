@@ -14,7 +14,7 @@ use crate::practical::Stage;
 pub(crate) struct Component {
     /// Its number, counted from 1.
     pub number: usize,
-    /// Its share of the sum of W H.
+    /// Its share of the sum of WH.
     pub share: f64,
     /// The columns of X with the largest weights in its row of H, largest first.
     pub columns: Vec<Feature>,
@@ -31,7 +31,7 @@ pub(crate) struct Feature {
     pub share: f64,
 }
 
-/// The components of W H, the one with the largest share first, each with at most `most` features
+/// The components of WH, the one with the largest share first, each with at most so many
 /// on either side.
 pub(crate) fn components(
     w: &Array2<f64>,
@@ -88,19 +88,19 @@ pub(crate) fn percent(share: f64) -> String {
     }
 }
 
-/// The fit in words, from the divergence relative to that of a constant fit, and from the outer
+/// How well WH fits X, from its divergence over that of a constant fit, and from the outer
 /// error per entry if data were held out.
 pub(crate) fn fit_in_words(relative_error: f64, outer_error: Option<f64>) -> String {
     let fit = if relative_error.is_nan() {
         "X is constant: one number fits it.".into()
     } else if relative_error > 1.0 {
         format!(
-            "W H fits worse than a constant: its divergence is {} times that of a constant fit.",
+            "WH fits worse than a constant: its divergence is {} times that of a constant fit.",
             short(relative_error)
         )
     } else {
         let share = percent(1.0 - relative_error);
-        format!("W H explains {share} of the divergence of a constant fit.")
+        format!("WH explains {share} of the divergence of a constant fit.")
     };
     match outer_error {
         None => fit,

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use crate::criterion::Unseen;
 use crate::data::{Noise, fingerprint, text_fingerprint};
 use crate::problem::Weights;
-use crate::report::KeptRecords;
+use crate::report::{KeptRecords, data_name};
 use crate::tuner::{BuiltIn, Judge, RIVALS, Rival, Standing, Task, contest};
 use crate::{Divergence, Error, Result, Scope};
 use clap::{Args, ValueEnum};
@@ -114,25 +114,30 @@ impl CompareArguments {
         rivals
     }
 
-    /// Description of the comparison in a sentence.
-    fn about(&self, tasks: &[Task]) -> String {
-        let data = match &self.data {
+    /// The path of the data, or what stands for it.
+    fn source(&self) -> String {
+        match &self.data {
             Some(data) => data.clone(),
             None => format!(
                 "Benchmark {:?} with noise ({:?})",
                 self.benchmark,
                 Noise::of_beta(self.search.divergence.0)
             ),
-        };
+        }
+    }
+
+    /// Data and settings, in a sentence.
+    fn about(&self, tasks: &[Task], data: &str) -> String {
         let [n, m] = tasks.first().map_or([0, 0], |task| task.full.shape());
         let rank = tasks.first().map_or(0, |task| task.rank);
         let outer = tasks.first().map_or(self.search.outer(), |task| task.outer);
         format!(
-            "{data}, {n}×{m}, r = {rank}, {} divergence, {}; {} runs from seed {}; outer error \
+            "{data}, {n}×{m}, r = {rank}, {} divergence, {}; {}{} from seed {}; outer error \
              {outer}; λ of practical: {}, dials of the rivals: {}.",
             self.search.divergence.name(),
             self.search.penalties.describe(),
             self.runs,
+            if self.runs == 1 { " run" } else { " runs" },
             self.search.seed,
             self.search.lambda_scope,
             self.rival_scope,
@@ -180,11 +185,22 @@ pub fn compare(arguments: &CompareArguments) -> Result<Ending> {
     progress.begin("making the tasks");
     let tasks = arguments.tasks()?;
     let rivals = arguments.rivals();
-    let about = arguments.about(&tasks);
+    let source = arguments.source();
+    let (data, about) = match &arguments.data {
+        Some(path) => {
+            let name = data_name(Some(path));
+            (name.clone(), arguments.about(&tasks, &name))
+        }
+        None => (
+            format!("Benchmark {:?} with noise", arguments.benchmark),
+            arguments.about(&tasks, &source),
+        ),
+    };
+    let of_fingerprint = arguments.about(&tasks, &source);
     let store = Store::open(
         common.out.as_deref(),
-        &arguments.fingerprint(&tasks, &about),
-        &about,
+        &arguments.fingerprint(&tasks, &of_fingerprint),
+        [&data, &about],
         rivals.len(),
     )?;
     let missing: Vec<Task> = tasks

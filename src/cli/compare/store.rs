@@ -16,6 +16,7 @@ pub(super) struct Store {
     reservation: Mutex<Option<Reservation>>,
     folder: Option<PathBuf>,
     fingerprint: String,
+    data: String,
     about: String,
     rivals: usize,
     standings: Mutex<Vec<Standing>>,
@@ -28,7 +29,7 @@ impl Store {
     pub(super) fn open(
         folder: Option<&Path>,
         fingerprint: &str,
-        about: &str,
+        [data, about]: [&str; 2],
         rivals: usize,
     ) -> Result<Self> {
         let mut standings = Vec::new();
@@ -44,6 +45,7 @@ impl Store {
             reservation: Mutex::new(reservation),
             folder: folder.map(Path::to_owned),
             fingerprint: fingerprint.into(),
+            data: data.into(),
             about: about.into(),
             rivals,
             standings: Mutex::new(standings),
@@ -82,6 +84,7 @@ impl Store {
         standings.sort_by_key(|standing| standing.seed);
         ContestRecords {
             fingerprint: self.fingerprint.clone(),
+            data: self.data.clone(),
             about: self.about.clone(),
             contest: Contest { standings },
         }

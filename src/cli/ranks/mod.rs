@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use crate::criterion::OuterError;
 use crate::data::{Source, text_fingerprint};
 use crate::ranks::{Measure, RankError, RankOutcome, RankSearch, RankSummary};
-use crate::report::{KeptRecords, Labels, RankRecords, RankSettings};
+use crate::report::{KeptRecords, Labels, RankRecords, RankSettings, data_name};
 use crate::{Divergence, Error, Problem, Result};
 use clap::Args;
 use serde::Serialize;
@@ -206,7 +206,7 @@ impl RanksArguments {
         let about = format!(
             "{}, {n}×{m}, ranks {} to {}, {} divergence; {} splits from seed {}; outer error \
              {outer}{of_tuned}.",
-            self.data,
+            data_name(Some(&self.data)),
             settings.from,
             settings.to,
             settings.divergence,
@@ -215,6 +215,7 @@ impl RanksArguments {
         );
         Ok(RankRecords {
             fingerprint: text_fingerprint(&text),
+            data: data_name(Some(&self.data)),
             about,
             settings,
             recommended: None,

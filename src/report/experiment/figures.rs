@@ -341,10 +341,10 @@ fn lambda_by_row(results: &DatasetResults, paper: &str) -> Result<Plotted> {
     let start = results.middle_start();
     let rows = results.acting_lambda(start)?;
     let points = |value: fn(&ActingLambda) -> f64| {
-        let point = |lambda: &ActingLambda| (lambda.row as f64, value(lambda));
+        let point = |lambda: &ActingLambda| ((lambda.row + 1) as f64, value(lambda));
         rows.iter().map(point).collect()
     };
-    let chart = Chart::new("row of W", "λ", Scale::Linear)
+    let chart = Chart::new("row of X", "λ", Scale::Linear)
         .with(Series::points(
             "at the start",
             points(|lambda| lambda.first),

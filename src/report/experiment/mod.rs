@@ -16,6 +16,8 @@ mod tables;
 
 use std::path::PathBuf;
 
+pub(super) use page::digits;
+
 use super::Figure;
 use crate::data::write_whole;
 use crate::error::Result;
