@@ -248,7 +248,7 @@ fn what_contradicts_itself_exits_with_2_and_leaves_nothing() {
         ("compare x.npy --rank 3 --criterion train", "do not see"),
         (
             "compare --benchmark b --divergence frobenius --criterion thinned:0.1",
-            "no count",
+            "not a count",
         ),
         ("fit x.npy --rank 3 --penalty graph", "--shape-w"),
         ("fit x.npy --rank 3 --penalty graph --shape-w 2x3", "2×3"),

@@ -586,7 +586,7 @@ fn what_does_not_belong_together_is_not_resumed() {
     refused("settings");
     std::fs::write(&config, &settings).unwrap();
     folder.npy("x.npy", &(&x + 1.0));
-    refused("data file");
+    refused("data are not those");
     folder.npy("x.npy", &x);
     std::fs::write(
         &config,
@@ -897,7 +897,7 @@ fn force_replaces_runs_and_nothing_else() {
     ]);
     assert_eq!(output.status.code(), Some(2));
     let text = String::from_utf8(output.stderr).unwrap();
-    assert!(text.contains("would be written"), "{text}");
+    assert!(text.contains("would write"), "{text}");
     assert_eq!(results(&run), before);
 
     let below = folder.text("other", b"x") + "/run";

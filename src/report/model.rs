@@ -163,6 +163,6 @@ mod tests {
         let told = |known: &str, found: &str| places(known, found).unwrap_err().to_string();
         assert!(told("a b", "a").contains("'b' is missing"));
         assert!(told("a", "a b c d e").contains("'b', 'c', 'd' and 1 more are unknown"));
-        assert!(told("a a b", "b a a").contains("stands twice"));
+        assert!(told("a a b", "b a a").contains("occurs twice"));
     }
 }
