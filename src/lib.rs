@@ -22,12 +22,11 @@
 //! | [`data`], [`report`], [`plot`] | readers and generators; run folders, reports and figures |
 //! | [`processes`] | the processes that share one run, on MPI or as threads |
 //! | `adapters` | fit and transform for smartcore and linfa (features of these names) |
-//! | `numerics`, [`sparse`], [`split`], `words`, [`device`], [`error`] | the ground floor |
+//! | `numerics`, [`sparse`], [`split`], `words`, [`device`], [`error`] | common basics |
 //!
 //! With `default-features = false` the crate only factorises and differentiates. Each feature
 //! includes those before it: `data` ([`data`]), `lab` ([`experiment`], [`ranks`], [`tuner`]),
-//! [`ranks`], [`tuner`]), `report` ([`report`], [`plot`]) and `cli` ([`cli`], the command; the
-//! default).
+//! `report` ([`report`], [`plot`]) and `cli` ([`cli`], the command; the default).
 
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]

@@ -1,8 +1,8 @@
 //! The paper's evaluation: fits of every method to every dataset from every start.
 //!
 //! An experiment ([`Campaign`]) fits every contender to every [`Dataset`] from the same random
-//! starts, on all cores, and keeps each fit as a small file in a folder: what is there is not
-//! computed again. Tables and pictures are made from the folder alone.
+//! starts, on all cores. It saves each fit as a small file in a folder, and does not repeat fits that
+//! are there. Tables and figures are made from the folder alone.
 //!
 //! | contender | updates of W per update of H | λ |
 //! |---|---|---|

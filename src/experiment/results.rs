@@ -108,8 +108,8 @@ impl DatasetResults {
         &self.dataset.name
     }
 
-    /// A measure of every fit of a contender (`altbi`, `mu`, `p-mu`, `mu-t`, `frozen`), in the order of starts; empty where it is
-    /// not known.
+    /// A measure of every fit of a contender (`altbi`, `mu`, `p-mu`, `mu-t`, `frozen`), in the order
+    /// of starts. Empty if it is unknown.
     pub fn values(&self, contender: &str, moment: Moment, measure: Measure) -> Vec<f64> {
         let trials = self.trials.get(contender).into_iter().flatten();
         trials

@@ -2,7 +2,7 @@
 //!
 //! | mode | method | stores | cost |
 //! |---|---|---|---|
-//! | reverse | Burn's tape over the unrolled bunch | every intermediate (of a block of rows where rows are independent) | about 3 bunches |
+//! | reverse | Burn's tape over the unrolled bunch | all intermediate tensors (of a block of rows if rows are independent) | about 3 bunches |
 //! | forward | hand-written tangents, the paper's s_t | w, s | a bunch and its tangent for each direction that λ needs |
 //! | adjoint | hand-written transposes, the paper's α_t | w⁽⁰⁾ … w⁽ᵀ⁾ | about 3 bunches |
 //! | implicit | T → ∞ at the fixed point of one factor | r×r per row | r tangents and n small solves |

@@ -1,7 +1,7 @@
 //! λ: its scope, its first value, its steps and its interval.
 //!
 //! The paper has one λ_i per row of W ([`Scope::Row`]). Other [scopes](Scope) have fewer or more
-//! weights or more, several penalties have a group of weights each (`Layout`), and all
+//! weights. Each penalty has a group of weights (`Layout`). All groups together are one column of
 //! numbers, which steps and checkpoints use.
 
 mod hierarchy;

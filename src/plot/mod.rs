@@ -1,9 +1,8 @@
 //! Figures from plain numbers: lines, points, bars, boxes, heat maps and maps as SVG.
 //!
-//! A `Chart` says what is to be seen; `Chart::svg` draws it. The colours are
-//! those of `theme`, which can exchange them for CSS variables, so that a page
-//! decides about light and dark. Points of interest carry a `<title>`: browsers
-//! show its numbers on hover.
+//! A `Chart` describes a figure, and `Chart::svg` draws it. The colours are
+//! those of `theme`, which can replace them by CSS variables, so that a page
+//! can be light or dark. Some points have a `<title>`, which browsers show on hover.
 
 mod axis;
 mod boxes;

@@ -20,7 +20,7 @@
 //! | `checkpoint` | only while a run is unfinished |
 //!
 //! A report is made from the folder alone, so it can be made again later. So is the [report of an
-//! [report of an experiment](write_experiment).
+//! experiment](write_experiment).
 
 mod bias;
 mod claim;

@@ -145,10 +145,10 @@ impl Model {
     /// Encodes new rows with H fixed: the W ≥ 0 that fits `x ≈ W H`, with the run's penalties on W.
     /// (scikit-learn: `transform`.)
     ///
-    /// Each row is fitted on its own, from a start that depends on nothing else, until no
-    /// entry moves by more than the run's tolerance (1e-6 where that is 0), at most for its
-    /// number of iterations or 1000 updates. Weights of components and shared ones carry
-    /// over; a new row has no λ of its own and gets the median of the run's.
+    /// Each row is fitted on its own, from a start that depends only on it. Updates end when no
+    /// entry moves by more than the run's tolerance (1e-6 if that is 0), or after the run's number
+    /// of iterations, at least 1000. Shared weights and weights of components apply. A new row has
+    /// no λ of its own and gets the median of the run's λ.
     ///
     /// # Errors
     /// [`Error::Shape`] if `x` does not have m columns; [`Error::CoupledPenalty`] for a penalty

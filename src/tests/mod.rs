@@ -1,5 +1,5 @@
-//! Tests that look at what a library user does not see. The others are in the folder `tests`, with
-//! which these share their reference problems.
+//! Tests of private items. The other tests are in the folder `tests`, and share their reference
+//! problems with these.
 
 #[path = "../../tests/common/numbers.rs"]
 #[allow(dead_code, reason = "other tests use the rest of this")]
