@@ -192,7 +192,10 @@ fn no_command_writes_onto_what_it_reads_or_what_is_there() {
     for force in [&[][..], &["--force"]] {
         let call = [&["gradcheck", &file, "--rank", "2", "--out", &file], force].concat();
         let (code, said) = complaint(&altbi(&call));
-        assert!(code == Some(2) && said.contains("this command reads"), "{said}");
+        assert!(
+            code == Some(2) && said.contains("this command reads"),
+            "{said}"
+        );
         assert_eq!(read_matrix(Path::new(&file)).unwrap(), x);
     }
     let other = folder.text("other.npy", b"precious");
@@ -210,7 +213,10 @@ fn no_command_writes_onto_what_it_reads_or_what_is_there() {
         "compare", &inside, "--rank", "2", "--runs", "1", "--out", &out,
     ];
     let (code, said) = complaint(&altbi(&call));
-    assert!(code == Some(2) && said.contains("this command reads"), "{said}");
+    assert!(
+        code == Some(2) && said.contains("this command reads"),
+        "{said}"
+    );
 }
 
 #[test]

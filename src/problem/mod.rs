@@ -493,11 +493,19 @@ impl Problem {
 
     /// Some rows as tensors.
     pub(crate) fn part(&self, rows: Range<usize>) -> Observed {
-        let of_rows = |matrix: ArrayView2<'_, f64>| {
-            self.state_of_view(matrix.slice_axis(Axis(0), Slice::from(rows.clone())))
-        };
         if !self.is_sparse() {
-            return self.observed(of_rows);
+            let of_matrix = |matrix: &Matrix| {
+                let matrix = matrix.as_dense().expect("X is dense");
+                self.state_of_view(matrix.slice_axis(Axis(0), Slice::from(rows.clone())))
+            };
+            // (Not of all rows: there may be many parts.)
+            let of_weights = |weights: &Weights| self.state(&weights.rows(rows.clone()));
+            return Observed {
+                x: of_matrix(&self.x),
+                mask: self.mask().map(of_weights),
+                held_out: self.held_out_weights().map(of_weights),
+                second: self.second().map(of_matrix),
+            };
         }
         // Only these rows of a sparse matrix are made dense.
         let (rows, columns): (Vec<_>, Vec<_>) =

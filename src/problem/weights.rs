@@ -1,8 +1,8 @@
 //! A weight for each entry of X.
 
-use std::ops::Index;
+use std::ops::{Index, Range};
 
-use ndarray::Array2;
+use ndarray::{Array2, s};
 
 use super::ToMatrix;
 use crate::error::Result;
@@ -152,6 +152,19 @@ impl Weights {
         }
     }
 
+    /// The weights of some rows as an array.
+    pub(super) fn rows(&self, rows: Range<usize>) -> Array2<f64> {
+        match self {
+            Self::Binary(counts) => counts.slice(s![rows, ..]).mapv(f64::from),
+            Self::Real(weights) => weights.slice(s![rows, ..]).to_owned(),
+            Self::Listed { .. } => {
+                let columns: Vec<usize> = (0..self.dim().1).collect();
+                self.selected(&rows.collect::<Vec<_>>(), &columns)
+                    .to_array()
+            }
+        }
+    }
+
     /// The same as a list of the weights other than 1.
     pub(super) fn listed(self) -> Self {
         if matches!(self, Self::Listed { .. }) {
@@ -260,6 +273,10 @@ mod tests {
             }
             let part = listed.selected(&[1], &[0, 2]).to_array();
             assert_eq!(part, array![[elsewhere, 0.5]]);
+            assert_eq!(listed.rows(1..2), all.slice(s![1..2, ..]));
+            assert_eq!(plain.rows(1..2), all.slice(s![1..2, ..]));
+            let binary = Weights::from(all.mapv(|weight| f64::from(weight > 0.0)));
+            assert_eq!(binary.rows(0..1), binary.to_array().slice(s![0..1, ..]));
         }
     }
 }
