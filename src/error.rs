@@ -520,6 +520,14 @@ pub enum Error {
         /// Description of the fault.
         reason: String,
     },
+    /// A .parquet file without a usable table.
+    #[error("{}: not a usable .parquet file: {reason}", path.display())]
+    Parquet {
+        /// The file.
+        path: PathBuf,
+        /// Description of the fault.
+        reason: String,
+    },
     /// A sparse matrix with more rows and columns than fit in memory.
     #[error(
         "{}: the matrix is {rows}×{columns}; its rows and columns alone take {gigabytes:.1} GB, even without entries; X may take at most a quarter of the {free:.1} GB of free memory",

@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 use crate::sparse::{Matrix, SparseMatrix};
 
 /// Endings of names that can be read.
-const KNOWN: &str = ".npy, .npz, .csv, .tsv, .txt, .mtx, .mat, .csv.gz, .tsv.gz, .txt.gz, .mtx.gz";
+const KNOWN: &str = ".npy, .npz, .csv, .tsv, .txt, .mtx, .mat, .parquet, .csv.gz, .tsv.gz, .txt.gz, .mtx.gz";
 
 /// The contents of a file: a dense matrix, perhaps with names, or a sparse one.
 #[derive(Debug, Clone, PartialEq)]
@@ -83,6 +83,7 @@ pub(super) enum Format {
     Npz,
     Mat,
     MatrixMarket,
+    Parquet,
     /// A table of text, with the usual separator of its fields.
     Separated(Separator),
 }
@@ -106,6 +107,7 @@ impl Format {
             Some("tsv") => Self::Separated(Separator::Tab),
             Some("txt") => Self::Separated(Separator::Whitespace),
             Some("mtx") => Self::MatrixMarket,
+            Some("parquet") if !is_packed => Self::Parquet,
             Some("npy") if !is_packed => Self::Npy,
             Some("npz") if !is_packed => Self::Npz,
             Some("mat") if !is_packed => Self::Mat,

@@ -7,6 +7,7 @@
 //! | `.csv`, `.tsv`, `.txt` | numbers with or without header, labels, quotes and comments; separated by comma, semicolon, tab or (`.txt`) blanks; decimal point or comma; UTF-8, UTF-16, Latin-1 | `.csv` with the labels of the data |
 //! | `.mtx` | Matrix Market: coordinate or array; real, integer or pattern; general or symmetric | coordinate real general |
 //! | `.mat` | level 5, compressed or not, full or sparse; `file.mat:NAME` names a matrix | |
+//! | `.parquet` | numbers, and a column of text as labels; needs the feature `parquet` | |
 //! | `-` | .csv from standard input | |
 //!
 //! Text formats may be compressed by gzip: `.csv.gz`, `.tsv.gz`, `.txt.gz`, `.mtx.gz`.
@@ -26,6 +27,8 @@ mod matrix_market;
 mod memory;
 mod npy;
 mod npz;
+#[cfg(feature = "parquet")]
+mod parquet;
 mod table;
 
 use std::fmt;
@@ -189,6 +192,7 @@ impl Source {
                 return Ok(matrix.into());
             }
             Format::Npz => npz::read_npz(path, variable)?.into(),
+            Format::Parquet => read_parquet(path)?.into(),
             Format::Mat => mat::read_mat(open()?, path, variable)?.into(),
             Format::Separated(usual) => {
                 let name = path.display().to_string();
@@ -217,6 +221,20 @@ impl Source {
             }
         }
     }
+}
+
+#[cfg(feature = "parquet")]
+use self::parquet::read_parquet;
+
+/// Explains that this build has no reader.
+#[cfg(not(feature = "parquet"))]
+fn read_parquet(path: &Path) -> Result<Table> {
+    Err(Error::Parquet {
+        path: path.into(),
+        reason: "this build has no reader for it; build with `--features parquet`, or save the \
+                 table as .csv or .npy"
+            .into(),
+    })
 }
 
 /// Reads the numbers of a file; see [`Source::read`].
