@@ -10,7 +10,8 @@ use crate::error::{Error, Result};
 use crate::sparse::{Matrix, SparseMatrix};
 
 /// Endings of names that can be read.
-const KNOWN: &str = ".npy, .npz, .csv, .tsv, .txt, .mtx, .mat, .parquet, .csv.gz, .tsv.gz, .txt.gz, .mtx.gz";
+const KNOWN: &str =
+    ".npy, .npz, .csv, .tsv, .txt, .mtx, .mat, .parquet, .csv.gz, .tsv.gz, .txt.gz, .mtx.gz";
 
 /// The contents of a file: a dense matrix, perhaps with names, or a sparse one.
 #[derive(Debug, Clone, PartialEq)]

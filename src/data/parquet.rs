@@ -69,7 +69,10 @@ fn read_table(file: File, path: &Path) -> Result<Table> {
     }
     let numbers: Vec<usize> = of_kind(&kinds, Kind::Number).collect();
     let groups = 0..reader.num_row_groups();
-    let promised: i64 = groups.clone().map(|i| metadata.row_group(i).num_rows()).sum();
+    let promised: i64 = groups
+        .clone()
+        .map(|i| metadata.row_group(i).num_rows())
+        .sum();
     let rows = usize::try_from(promised).map_err(|_| wrong(path, "it is damaged"))?;
     check_room(path, rows, kinds.len())?;
 
@@ -109,7 +112,8 @@ fn read_table(file: File, path: &Path) -> Result<Table> {
 
 fn of_kind(kinds: &[Kind], kind: Kind) -> impl Iterator<Item = usize> {
     let all = kinds.iter().enumerate();
-    all.filter(move |(_, of)| **of == kind).map(|(index, _)| index)
+    all.filter(move |(_, of)| **of == kind)
+        .map(|(index, _)| index)
 }
 
 /// The kind of a column.
@@ -128,7 +132,10 @@ fn kind(column: &ColumnDescriptor, path: &Path) -> Result<Kind> {
     let is_text = matches!(
         column.logical_type_ref(),
         Some(LogicalType::String | LogicalType::Enum | LogicalType::Json)
-    ) || matches!(column.converted_type(), ConvertedType::UTF8 | ConvertedType::ENUM);
+    ) || matches!(
+        column.converted_type(),
+        ConvertedType::UTF8 | ConvertedType::ENUM
+    );
     let is_plain = matches!(
         column.logical_type_ref(),
         None | Some(LogicalType::Integer(_) | LogicalType::Unknown)
@@ -178,7 +185,9 @@ fn read_labels(column: ColumnReader, to: &mut Vec<String>) -> Result<(), Parquet
         unreachable!("other columns were refused");
     };
     let text = |bytes: ByteArray| String::from_utf8_lossy(bytes.data()).into_owned();
-    each(column, text, |label: Option<String>| to.push(label.unwrap_or_default()))
+    each(column, text, |label: Option<String>| {
+        to.push(label.unwrap_or_default())
+    })
 }
 
 /// Every value of a column, `None` for null.

@@ -2,7 +2,7 @@
 
 use std::ops::{Index, Range};
 
-use ndarray::{Array2, s};
+use ndarray::{Array2, Axis};
 
 use super::ToMatrix;
 use crate::error::Result;
@@ -155,8 +155,8 @@ impl Weights {
     /// The weights of some rows as an array.
     pub(super) fn rows(&self, rows: Range<usize>) -> Array2<f64> {
         match self {
-            Self::Binary(counts) => counts.slice(s![rows, ..]).mapv(f64::from),
-            Self::Real(weights) => weights.slice(s![rows, ..]).to_owned(),
+            Self::Binary(counts) => counts.slice_axis(Axis(0), rows.into()).mapv(f64::from),
+            Self::Real(weights) => weights.slice_axis(Axis(0), rows.into()).to_owned(),
             Self::Listed { .. } => {
                 let columns: Vec<usize> = (0..self.dim().1).collect();
                 self.selected(&rows.collect::<Vec<_>>(), &columns)
@@ -273,10 +273,12 @@ mod tests {
             }
             let part = listed.selected(&[1], &[0, 2]).to_array();
             assert_eq!(part, array![[elsewhere, 0.5]]);
-            assert_eq!(listed.rows(1..2), all.slice(s![1..2, ..]));
-            assert_eq!(plain.rows(1..2), all.slice(s![1..2, ..]));
+            let last = all.slice_axis(Axis(0), (1..2).into());
+            assert_eq!(listed.rows(1..2), last);
+            assert_eq!(plain.rows(1..2), last);
             let binary = Weights::from(all.mapv(|weight| f64::from(weight > 0.0)));
-            assert_eq!(binary.rows(0..1), binary.to_array().slice(s![0..1, ..]));
+            let all = binary.to_array();
+            assert_eq!(binary.rows(0..1), all.slice_axis(Axis(0), (0..1).into()));
         }
     }
 }
