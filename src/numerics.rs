@@ -17,8 +17,10 @@
 
 use burn::tensor::{Bool, DType, Tensor};
 use ndarray::ArrayView1;
+use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
+use crate::primitive;
 use crate::words::words;
 
 /// The floating-point type that tensors are made of.
@@ -251,12 +253,47 @@ impl Gamma {
 
 /// The tensor's entries as 64-bit floats, row by row.
 pub(crate) fn to_host(tensor: &Tensor<2>) -> Vec<f64> {
-    tensor
-        .clone()
-        .without_autodiff()
-        .into_data_dtype(DType::F64)
-        .try_into_vec::<f64>()
-        .expect("a float tensor converts to f64")
+    primitive::copied(tensor).unwrap_or_else(|| {
+        tensor
+            .clone()
+            .without_autodiff()
+            .into_data_dtype(DType::F64)
+            .try_into_vec::<f64>()
+            .expect("a float tensor converts to f64")
+    })
+}
+
+/// Rows in one task of [`add_summed`], whatever the number of threads.
+const ROWS: usize = 1024;
+
+/// Sums an n×r matrix to the shape of a weight that is spread over it, and adds the sums.
+pub(crate) fn add_summed(matrix: &[f64], rank: usize, [rows, width]: [usize; 2], sums: &mut [f64]) {
+    let add_row = |sums: &mut [f64], row: &[f64]| {
+        if width == 1 {
+            sums[0] += row.iter().sum::<f64>();
+        } else {
+            sums.iter_mut()
+                .zip(row)
+                .for_each(|(sum, value)| *sum += value);
+        }
+    };
+    if rows > 1 {
+        let of_rows = sums.par_chunks_exact_mut(width).with_min_len(ROWS);
+        let of_rows = of_rows.zip(matrix.par_chunks_exact(rank));
+        of_rows.for_each(|(sums, row)| add_row(sums, row));
+        return;
+    }
+    let pieces = matrix.par_chunks(ROWS * rank).map(|piece| {
+        let mut sums = vec![0.0; width];
+        let rows = piece.chunks_exact(rank);
+        rows.for_each(|row| add_row(&mut sums, row));
+        sums
+    });
+    for piece in pieces.collect::<Vec<_>>() {
+        sums.iter_mut()
+            .zip(piece)
+            .for_each(|(sum, share)| *sum += share);
+    }
 }
 
 #[cfg(test)]

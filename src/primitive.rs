@@ -30,6 +30,14 @@ pub(crate) fn view(tensor: &NdArrayTensor) -> Cow<'_, [f64]> {
     }
 }
 
+/// A copy of a tensor's numbers, for the ndarray device. (Burn copies a shared tensor entry by
+/// entry.)
+pub(crate) fn copied(tensor: &Tensor<2>) -> Option<Vec<f64>> {
+    let plain = tensor.clone().without_autodiff();
+    let primitive = plain.try_into_primitive::<NdArray>().ok()?;
+    Some(view(&primitive).into_owned())
+}
+
 /// Numbers as a tensor of the same type as another.
 pub(crate) fn like(values: Vec<f64>, shape: [usize; 2], other: &NdArrayTensor) -> NdArrayTensor {
     let data = match other.dtype() {

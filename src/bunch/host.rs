@@ -11,7 +11,7 @@ use rayon::prelude::*;
 
 use super::{Bunch, Data, ORDER, Span};
 use crate::factors::Side;
-use crate::numerics::{Gamma, to_host};
+use crate::numerics::{Gamma, add_summed, to_host};
 use crate::penalty::{HostPenalty, Rows, Spread, Weight};
 use crate::term::{At, Needs, PartsOf, SharedTerm};
 use crate::update::Rule;
@@ -413,15 +413,4 @@ fn add(to: &mut [f64], share: &[f64]) {
             .zip(share)
             .for_each(|(to, share)| *to += share)
     });
-}
-
-/// Sums an n×r matrix to the shape of a weight, and adds it.
-fn add_summed(matrix: &[f64], rank: usize, [rows, width]: [usize; 2], sums: &mut [f64]) {
-    for (i, row) in matrix.chunks_exact(rank).enumerate() {
-        let i = if rows == 1 { 0 } else { i };
-        for (k, value) in row.iter().enumerate() {
-            let k = if width == 1 { 0 } else { k };
-            sums[i * width + k] += value;
-        }
-    }
 }

@@ -20,7 +20,7 @@ use rayon::prelude::*;
 
 use super::{At, Bars, Moves, Needs, PartsOf, SharedTerm};
 use crate::factors::Side;
-use crate::numerics::{Gamma, Precision, to_host};
+use crate::numerics::{Gamma, Precision, add_summed, to_host};
 use crate::primitive::{Tape, like, plain, shape_of, taped, view};
 use crate::split::Split;
 
@@ -53,20 +53,6 @@ impl<'a> Broadcast<'a> {
             row.iter_mut().for_each(|a| *a += values[0]);
         }
     }
-}
-
-/// The sum of an n×r matrix to this shape, the transpose of broadcasting.
-fn summed_to(matrix: &[f64], rank: usize, shape: [usize; 2]) -> Vec<f64> {
-    let [rows, width] = shape;
-    let mut sums = vec![0.0; rows * width];
-    for (i, row) in matrix.chunks_exact(rank).enumerate() {
-        let i = if rows == 1 { 0 } else { i };
-        for (k, value) in row.iter().enumerate() {
-            let k = if width == 1 { 0 } else { k };
-            sums[i * width + k] += value;
-        }
-    }
-    sums
 }
 
 /// Saved values of an update, for its backward pass.
@@ -234,7 +220,8 @@ impl Backward<NdArray, 4> for UpdateBackward {
         ];
         for (node, values, shape) in penalties {
             if let Some(node) = node {
-                let summed = summed_to(values, rank, shape);
+                let mut summed = vec![0.0; shape[0] * shape[1]];
+                add_summed(values, rank, shape, &mut summed);
                 grads.register::<NdArray>(node.id, like(summed, shape, &of_factor));
             }
         }
