@@ -8,6 +8,7 @@ import argparse
 import json
 import os
 import subprocess
+import sys
 import tempfile
 import time
 import warnings
@@ -47,11 +48,17 @@ def filled(x):
 
 def run(command, data, *flags):
     call = [command, "fit", data, "--quiet", "--json", *map(str, flags)]
-    started = subprocess.Popen(call, stdout=subprocess.PIPE, text=True)
-    output = started.stdout.read()
-    _, status, usage = os.wait4(started.pid, 0)
-    assert status == 0, status
-    return json.loads(output)["seconds"], usage.ru_maxrss * 1024
+    output = subprocess.run(call, stdout=subprocess.PIPE, text=True, check=True).stdout
+    return json.loads(output)["seconds"]
+
+
+def peak(command, data, *flags):
+    """Bytes. By a small process in between: a child begins with the peak of its parent."""
+    call = [command, "fit", data, "--quiet", *map(str, flags)]
+    small = ("import resource, subprocess, sys; subprocess.run(sys.argv[1:], check=True); "
+             "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)")
+    output = subprocess.run([sys.executable, "-c", small, *call], stdout=subprocess.PIPE, text=True, check=True)
+    return int(output.stdout.split()[-1]) * 1024
 
 
 def per_iteration(command, data, *flags, iterations=(3, 23)):
@@ -59,8 +66,8 @@ def per_iteration(command, data, *flags, iterations=(3, 23)):
     few, many = iterations
     times = []
     for _ in range(3):
-        short = run(command, data, "--max-iter", few, "--tol", 0, "--engine", "fused", *flags)[0]
-        long = run(command, data, "--max-iter", many, "--tol", 0, "--engine", "fused", *flags)[0]
+        short = run(command, data, "--max-iter", few, "--tol", 0, "--engine", "fused", *flags)
+        long = run(command, data, "--max-iter", many, "--tol", 0, "--engine", "fused", *flags)
         times.append((long - short) / (many - few) * 1e3)
     return min(times)
 
@@ -115,7 +122,7 @@ def main():
             print(f"AltBi (T = 4, adjoint, {name}) / MU-T: {tuned / t:.1f}")
         frobenius = per_iteration(command, data, *flags, "--method", "mu", "--divergence", "frobenius")
         print(f"MU iteration: Frobenius / KL: {frobenius / mu:.1f}")
-        _, memory = run(command, data, *flags, "--method", "mu", "--max-iter", 5, "--tol", 0)
+        memory = peak(command, data, *flags, "--method", "mu", "--max-iter", 5, "--tol", 0)
         factors = (x.shape[0] + x.shape[1]) * rank * 8
         print(f"peak memory: {memory / 1e6:.0f} MB = {memory / size:.1f} x CSR "
               f"(factors {factors / 1e6:.1f} MB, program itself about 10 MB)")

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use burn::tensor::Tensor;
 use ndarray::Array2;
+use rayon::prelude::*;
 
 use super::{Engine, Errors};
 use crate::bunch::{Bunch, Data, HostPair, Pair, Span};
@@ -306,21 +307,27 @@ fn numbers(matrix: Array2<f64>) -> Vec<f64> {
 /// The transpose, laid out row by row.
 fn transposed(matrix: &Array2<f64>) -> Array2<f64> {
     let (rows, columns) = matrix.dim();
-    let mut turned = Array2::zeros((columns, rows));
-    // It takes a few rows at a time, so that reading and writing stay in the cache.
-    for first in (0..rows).step_by(STRIP) {
-        let strip = first..rows.min(first + STRIP);
-        for column in 0..columns {
-            for row in strip.clone() {
-                turned[[column, row]] = matrix[[row, column]];
+    let mut turned = vec![0.0; rows * columns];
+    let count = (TASK / rows).max(STRIP);
+    let tasks = turned.par_chunks_mut(count * rows).enumerate();
+    tasks.for_each(|(task, turned)| {
+        // A few rows at a time: reading and writing both stay in the cache.
+        for first in (0..rows).step_by(STRIP) {
+            let strip = first..rows.min(first + STRIP);
+            for (column, turned) in turned.chunks_exact_mut(rows).enumerate() {
+                for row in strip.clone() {
+                    turned[row] = matrix[[row, task * count + column]];
+                }
             }
         }
-    }
-    turned
+    });
+    Array2::from_shape_vec((columns, rows), turned).expect("as many entries as before")
 }
 
-/// Rows that are transposed together.
+/// Rows that are turned together.
 const STRIP: usize = 16;
+/// Entries in one task.
+const TASK: usize = 1 << 14;
 
 fn host(tensor: &Tensor<2>) -> Array2<f64> {
     tensor.to_matrix().expect("a tensor fills its shape")
