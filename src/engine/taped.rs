@@ -311,7 +311,7 @@ fn transposed(matrix: &Array2<f64>) -> Array2<f64> {
     let count = (TASK / rows).max(STRIP);
     let tasks = turned.par_chunks_mut(count * rows).enumerate();
     tasks.for_each(|(task, turned)| {
-        // A few rows at a time: reading and writing both stay in the cache.
+        // It takes a few rows at a time, so that reading and writing stay in the cache.
         for first in (0..rows).step_by(STRIP) {
             let strip = first..rows.min(first + STRIP);
             for (column, turned) in turned.chunks_exact_mut(rows).enumerate() {
@@ -324,7 +324,7 @@ fn transposed(matrix: &Array2<f64>) -> Array2<f64> {
     Array2::from_shape_vec((columns, rows), turned).expect("as many entries as before")
 }
 
-/// Rows that are turned together.
+/// Rows that are transposed together.
 const STRIP: usize = 16;
 /// Entries in one task.
 const TASK: usize = 1 << 14;

@@ -63,7 +63,7 @@ impl Solver {
 
     /// One outer iteration.
     ///
-    /// Every call prepares the engine anew, which costs about as much as an update;
+    /// Every call prepares the engine again, which costs about as much as an update;
     /// [`run`](Self::run) does so once. The engines are not compared here.
     ///
     /// # Errors
