@@ -163,8 +163,8 @@ impl CheckReport {
         self.controls.iter().map(|c| (c.mistake, c.verdict))
     }
 
-    /// What [`check`](super::check()) found of the fused data term against tensors: updates,
-    /// outer error, hypergradient. Nothing where there is none.
+    /// The verdicts of [`check`](super::check()) on the fused data term against tensors: updates,
+    /// outer error, hypergradient. Empty if there is no fused data term.
     pub fn fused(&self) -> impl Iterator<Item = (&'static str, Verdict)> + '_ {
         self.fused.iter().map(|c| (c.quantity, c.verdict))
     }

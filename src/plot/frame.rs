@@ -1,4 +1,4 @@
-//! What all pictures begin with, and the words in them.
+//! The frame and the text that all figures share.
 
 use std::fmt::Write;
 

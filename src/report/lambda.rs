@@ -59,7 +59,7 @@ fn all_names(run: &RunRecords) -> Vec<String> {
     groups.flat_map(of_group).collect()
 }
 
-/// What the weights of all penalties belong to: "row of X", or "weight" where it differs.
+/// The owner of a weight: "row of X", or "weight" if it differs between penalties.
 fn owner(penalties: &[PenaltyRecord]) -> &'static str {
     let of = |one: &PenaltyRecord| match (one.scope.as_str(), one.factor) {
         ("row", Side::W) => "row of X",
@@ -100,7 +100,7 @@ fn of_each(run: &RunRecords) -> Figure {
     }
 }
 
-/// What a logarithmic scale leaves out.
+/// A note on values that a logarithmic scale leaves out.
 fn left_out(mut weights: impl Iterator<Item = f64>) -> &'static str {
     match weights.any(|weight| weight == 0.0) {
         true => " Zeros are left out of a logarithmic scale.",

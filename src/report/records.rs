@@ -166,7 +166,7 @@ impl RunRecords {
         taken.is_some_and(|taken| taken.stage == Stage::Plain)
     }
 
-    /// Whether every λ is and was 0, as with plain multiplicative updates.
+    /// True if every λ is and was 0, as with plain multiplicative updates.
     pub(super) fn is_unpenalised(&self) -> bool {
         let mut weights = self.lambda.iter().chain(&self.lambda_start);
         weights.all(|weight| *weight == 0.0)

@@ -72,7 +72,7 @@ pub(super) fn found(run: &RunRecords) -> String {
     text
 }
 
-/// How the cards show one side of the components.
+/// The view of one side of the components in their cards.
 struct Shown {
     name: &'static str,
     view: View,

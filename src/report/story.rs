@@ -88,7 +88,7 @@ pub(crate) fn percent(share: f64) -> String {
     }
 }
 
-/// How well WH fits X, from its divergence over that of a constant fit, and from the outer
+/// The fit in words, from the divergence relative to that of a constant fit, and from the outer
 /// error per entry if data were held out.
 pub(crate) fn fit_in_words(relative_error: f64, outer_error: Option<f64>) -> String {
     let fit = if relative_error.is_nan() {

@@ -1,4 +1,4 @@
-//! How short a bunch is too short: hypergradients at growing T.
+//! The bias of short bunches: hypergradients at growing T.
 
 use std::sync::Arc;
 

@@ -17,7 +17,7 @@ use burn::tensor::Tensor;
 use ndarray::{Array2, Axis};
 use proptest::prelude::*;
 
-/// What both engines make of a bunch.
+/// The results of both engines for a bunch.
 struct Both {
     fused: Factors,
     gradient: Array2<f64>,

@@ -55,7 +55,7 @@ fn introduction(protocol: &Protocol) -> String {
     )
 }
 
-/// What the overview compares.
+/// The note below the overview.
 const MOMENTS: &str = "SIR: signal-to-interference ratio, the higher the better. At the stopping \
     rule, methods with T updates of W per iteration have spent more work than MU and P-MU. Equal \
     work means equally many updates of W: MU and P-MU have then made T times as many updates of H, \
