@@ -688,9 +688,24 @@ pub enum Error {
         /// Number of lines of the factor.
         found: usize,
     },
+    /// Pictures of another size than the data.
+    #[error(
+        "pictures of {height}×{width} need {} {lines} of X, and there are {found}",
+        height.saturating_mul(*width)
+    )]
+    PictureShape {
+        /// Height of a picture.
+        height: usize,
+        /// Its width.
+        width: usize,
+        /// The lines that are pixels: rows or columns.
+        lines: &'static str,
+        /// Number of these lines.
+        found: usize,
+    },
     /// An entry that cannot be thinned.
     #[error(
-        "X has {value} at row {row}, column {column}, which is not a count: thinning needs whole numbers; for other data use held-out:<fraction>"
+        "X has {value} at row {row}, column {column}, which is not a count: thinning needs whole numbers; for other data use --criterion held-out:<fraction>"
     )]
     NotCounts {
         /// Its row.

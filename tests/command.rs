@@ -45,7 +45,7 @@ fn the_configuration_lists_every_flag() {
         "--checkpoint-every",
         "9",
         "--penalty-h",
-        "l1",
+        "graph",
         "--penalize",
         "both",
         "--preset",
@@ -817,7 +817,7 @@ fn a_report_is_made_from_the_folder_alone() {
     ]));
     let page = std::fs::read_to_string(format!("{plain}/report.html")).unwrap();
     assert!(page.contains("kl divergence, no penalty") && !page.contains("l1 penalty"));
-    assert!(page.contains("every λ is 0") && page.contains("5 of 5"));
+    assert!(page.contains("every λ is 0") && page.contains("5, the limit"));
     std::fs::write(format!("{moved}/W.npy"), b"torn").unwrap();
     let torn = altbi(&["report", &moved]);
     assert_eq!(torn.status.code(), Some(2));

@@ -30,8 +30,8 @@ use super::progress::Progress;
   altbi gradcheck                               all built-in divergences and penalties
   altbi gradcheck --penalty hoyer               the built-in cases of one penalty
   altbi gradcheck x.npy --rank 4 --penalty hoyer
-  altbi gradcheck x.npy --rank 4 --penalize both --penalty smooth --penalty-h l1 --lambda-scope component
-  altbi gradcheck x.npy --w w.npy --h h.npy --lambda l.npy --mode forward --out g.npy
+  altbi gradcheck x.npy --rank 4 --penalize both --penalty smooth --penalty-h l1
+  altbi gradcheck x.npy --w w.npy --h h.npy --lambda l.npy --mode forward
 
 Exit code 1 means that two modes disagree.")]
 pub struct GradcheckArguments {

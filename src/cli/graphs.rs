@@ -71,10 +71,10 @@ pub struct GraphArguments {
     pub graph_h: Option<GraphArgument>,
     /// The rows of X are the pixels of a picture, row by row; the report shows components of W as
     /// pictures, and the penalty graph makes neighbouring pixels alike
-    #[arg(long, value_name = "HxW")]
+    #[arg(long, value_name = "HEIGHTxWIDTH")]
     pub shape_w: Option<Shape>,
     /// The same for the columns of X and components of H: each row of X is a picture
-    #[arg(long, value_name = "HxW", visible_alias = "image-shape")]
+    #[arg(long, value_name = "HEIGHTxWIDTH", visible_alias = "image-shape")]
     pub shape_h: Option<Shape>,
 }
 
@@ -91,18 +91,14 @@ impl GraphArguments {
     /// Refuses pictures of another size than the data.
     pub fn check(&self, problem: &Problem) -> Result<()> {
         let [n, m] = problem.whole_shape();
-        for (shape, factor, lines, found) in [
-            (self.shape_w, "W", "rows", n),
-            (self.shape_h, "H", "columns", m),
-        ] {
+        for (shape, lines, found) in [(self.shape_w, "rows", n), (self.shape_h, "columns", m)] {
             if let Some(Shape { height, width }) = shape
                 && height.checked_mul(width) != Some(found)
             {
-                return Err(Error::PenaltyRows {
-                    penalty: format!("pictures of {height}×{width}"),
-                    factor,
+                return Err(Error::PictureShape {
+                    height,
+                    width,
                     lines,
-                    expected: height.saturating_mul(width),
                     found,
                 });
             }

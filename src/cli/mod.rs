@@ -51,7 +51,7 @@ const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), " (Burn 0.22.1, ndarray
   altbi resume run                     go on with an interrupted run
   altbi encode run new.csv             describe new rows by the run's components
   altbi gradcheck                      check the hypergradients
-  altbi compare --benchmark b --runs 3  compare ways to choose λ, at equal budget
+  altbi compare --benchmark b --runs 3 compare ways to choose λ, at equal budget
   altbi reproduce a --runs 3           the paper's benchmark A, every method, three starts")]
 pub(crate) struct Cli {
     #[command(subcommand)]
@@ -72,7 +72,7 @@ enum Command {
     Gradcheck(gradcheck::GradcheckArguments),
     /// Measure the bias of short bunches: hypergradients at T = 1, 2, 4, … and ∞
     Bias(bias::BiasArguments),
-    /// Compare other ways to choose λ with hypergradients, at equal budget
+    /// Compare hypergradients with other ways to choose λ, at equal budget
     Compare(compare::CompareArguments),
     /// Find the number of components: the outer error of each rank over a few splits of the data
     Ranks(ranks::RanksArguments),

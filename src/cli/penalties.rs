@@ -103,6 +103,21 @@ impl PenaltyArguments {
     ) -> Result<Vec<(Side, PenaltyTerm)>> {
         self.graphs.check(problem)?;
         let mut terms = self.terms()?;
+        for (side, flag, given) in [
+            (Side::W, "--graph", &self.graphs.graph),
+            (Side::H, "--graph-h", &self.graphs.graph_h),
+        ] {
+            let uses =
+                |(on, term): &(Side, PenaltyTerm)| *on == side && term.penalty.name() == GRAPH;
+            if given.is_some() && !terms.iter().any(uses) {
+                return Err(Error::Conflict {
+                    first: flag,
+                    second: "penalties without graph",
+                    reason: "only the penalty graph uses it: --penalty graph for W, --penalty-h \
+                             graph for H",
+                });
+            }
+        }
         for (side, term) in &mut terms {
             if term.penalty.name() == GRAPH {
                 *term = PenaltyTerm::tuned(self.graphs.of(*side, problem, labels)?);

@@ -130,7 +130,7 @@ const LARGEST: f64 = 1e100;
 const LONGEST_WARM_UP: usize = 100_000;
 
 /// Largest number of threads. Each has memory of its own.
-const MOST_THREADS: usize = 1024;
+pub(crate) const MOST_THREADS: usize = 1024;
 
 fn default_bunch() -> usize {
     4

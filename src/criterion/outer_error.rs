@@ -99,11 +99,15 @@ impl From<Unseen> for OuterError {
     }
 }
 
+fn is_kl(divergence: &dyn Divergence) -> bool {
+    divergence.fused().and_then(|of| of.plain_beta()) == Some(Beta::KL.0)
+}
+
 impl OuterError {
     /// The same with [`Unseen::ByData`] replaced by the choice for these data.
     #[must_use]
     pub fn for_data(self, problem: &Problem, divergence: &dyn Divergence) -> Self {
-        let is_kl = divergence.fused().and_then(|of| of.plain_beta()) == Some(Beta::KL.0);
+        let is_kl = is_kl(divergence);
         let unseen = match self.unseen {
             Unseen::ByData if is_kl && problem.has_counts() => Unseen::Counts(SHARE),
             Unseen::ByData => Unseen::Entries(SHARE),
@@ -117,22 +121,25 @@ impl OuterError {
         }
     }
 
-    /// The decision of [`for_data`](Self::for_data) and its reason, in a sentence.
-    pub fn reason(self, decided: Self) -> Option<String> {
+    /// The decision of [`for_data`](Self::for_data) and its reason, in a sentence. `None` if the
+    /// data do not decide.
+    pub fn reason(self, problem: &Problem, divergence: &dyn Divergence) -> Option<String> {
         if self.unseen != Unseen::ByData {
             return None;
         }
-        Some(match decided.unseen {
+        let unseen = self.for_data(problem, divergence).unseen;
+        let reason = match unseen {
             Unseen::Counts(_) => format!(
-                "{}, because X has whole numbers, which are taken for counts (if they are none: \
-                 --criterion held-out:{SHARE})",
-                decided.unseen
+                "X has whole numbers, which are taken for counts (if they are not counts: \
+                 --criterion held-out:{SHARE})"
             ),
-            _ => format!(
-                "{}, because only counts under KL can be thinned",
-                decided.unseen
-            ),
-        })
+            _ if !is_kl(divergence) => "counts are thinned under KL only".into(),
+            _ => {
+                let reason = problem.reason_against_counts().unwrap_or_default();
+                format!("{reason}, which are not taken for counts")
+            }
+        };
+        Some(format!("{unseen}, because {reason}"))
     }
 
     /// The problem without the data that the updates must not see.
@@ -205,14 +212,24 @@ mod tests {
         for (problem, beta) in [(&counts, Beta::FROBENIUS), (&other, Beta::KL)] {
             let found = decided(problem, beta);
             assert_eq!(found, OuterError::from(Unseen::Entries(SHARE)));
-            assert!(OuterError::default().reason(found).is_some());
+            let reason = OuterError::default().reason(problem, &beta).unwrap();
+            let said = match beta == Beta::KL {
+                true => "X has fractions",
+                false => "under KL only",
+            };
+            assert!(reason.starts_with("held-out:0.1, because") && reason.contains(said));
         }
+        let grades = problem(ndarray::Array2::from_shape_fn((40, 12), |(i, j)| {
+            (2 + (i * 7 + j * 3) % 4) as f64
+        }));
+        let reason = OuterError::default().reason(&grades, &Beta::KL).unwrap();
+        assert!(reason.contains("a scale with an end"), "{reason}");
         // An explicit choice stays.
         let asked = OuterError {
             unseen: Unseen::Counts(0.3),
             divergence: Some(Outer::Beta(Beta::KL)),
         };
         assert_eq!(asked.for_data(&counts, &Beta::KL), asked);
-        assert_eq!(asked.reason(asked), None);
+        assert_eq!(asked.reason(&counts, &Beta::KL), None);
     }
 }

@@ -13,6 +13,24 @@ pub(super) enum Along {
     Columns,
 }
 
+impl Along {
+    /// Checked indices within lines.
+    ///
+    /// # Errors
+    /// `wrong` makes the error of the first bad index.
+    pub(super) fn places(
+        self,
+        shape: [usize; 2],
+        numbers: Vec<f64>,
+        wrong: &impl Fn(String) -> Error,
+    ) -> Result<Vec<u32>> {
+        match self {
+            Self::Rows => places(numbers, shape[1], "column", wrong),
+            Self::Columns => places(numbers, shape[0], "row", wrong),
+        }
+    }
+}
+
 /// The parts of a sparse matrix, as numbers from a file.
 pub(super) struct Compressed {
     pub(super) along: Along,
@@ -21,7 +39,7 @@ pub(super) struct Compressed {
     /// The start of each line, and the end of the last one.
     pub(super) starts: Vec<f64>,
     /// The index of each entry in its line, counted from 0.
-    pub(super) places: Vec<f64>,
+    pub(super) places: Vec<u32>,
     pub(super) values: Vec<f64>,
 }
 
@@ -36,7 +54,7 @@ impl Compressed {
             Along::Rows => ("row", "column", [rows, columns]),
             Along::Columns => ("column", "row", [columns, rows]),
         };
-        let [lines, width] = shape;
+        let [lines, _] = shape;
         let (entries, found) = (self.values.len(), self.places.len());
         if entries != found {
             return Err(wrong(format!(
@@ -68,8 +86,7 @@ impl Compressed {
                 "its {line}s end after {last} of {entries} entries"
             )));
         }
-        let places = places(self.places, width, place, wrong)?;
-        let matrix = SparseMatrix::from_parts(shape, starts, places, self.values);
+        let matrix = SparseMatrix::from_parts(shape, starts, self.places, self.values);
         match self.along {
             Along::Rows => matrix,
             Along::Columns => Ok(matrix.map_err(turned)?.transposed()),
@@ -97,7 +114,10 @@ pub(super) fn places(
             )))
         }
     };
-    numbers.into_iter().enumerate().map(place).collect()
+    // (From a slice: collected from the vector itself, the indices would keep its memory, which is
+    // twice as large.)
+    let numbers = numbers.as_slice();
+    numbers.iter().copied().enumerate().map(place).collect()
 }
 
 /// An error about the transpose, with rows and columns exchanged.
@@ -122,17 +142,19 @@ mod tests {
         places: &[f64],
         values: &[f64],
     ) -> Result<SparseMatrix> {
-        let parts = Compressed {
-            along,
-            shape: [2, 3],
-            starts: starts.to_vec(),
-            places: places.to_vec(),
-            values: values.to_vec(),
-        };
-        parts.matrix(&|reason| Error::Npz {
+        let wrong = |reason| Error::Npz {
             path: "a.npz".into(),
             reason,
-        })
+        };
+        let shape = [2, 3];
+        let parts = Compressed {
+            along,
+            shape,
+            starts: starts.to_vec(),
+            places: along.places(shape, places.to_vec(), &wrong)?,
+            values: values.to_vec(),
+        };
+        parts.matrix(&wrong)
     }
 
     #[test]

@@ -192,11 +192,15 @@ impl<'a, R: Read + Seek> Archive<'a, R> {
         let Some(along) = along else {
             return self.pairs(shape);
         };
+        let starts = self.indices("indptr")?;
+        // Converted before the values are read: the values then take the memory of the numbers.
+        let places = self.indices("indices")?;
+        let places = along.places(shape, places, &|reason: String| self.wrong(reason))?;
         let parts = Compressed {
             along,
             shape,
-            starts: self.indices("indptr")?,
-            places: self.indices("indices")?,
+            starts,
+            places,
             values: self.list("data")?.values,
         };
         parts.matrix(&|reason: String| self.wrong(reason))

@@ -139,6 +139,7 @@ mod tests {
                 median: sign,
                 direction: sign,
                 p: 1e-6,
+                count: 50,
             },
             corrected_p,
         };

@@ -20,6 +20,8 @@ pub(crate) struct PairedDifference {
     pub direction: f64,
     /// p of the two-sided Wilcoxon signed-rank test.
     pub p: f64,
+    /// Number of pairs.
+    pub count: usize,
 }
 
 impl PairedDifference {
@@ -33,6 +35,7 @@ impl PairedDifference {
             median: spread.median,
             direction,
             p,
+            count: spread.count,
         })
     }
 }

@@ -109,7 +109,7 @@ pub(super) fn decade_texts(marks: &[f64]) -> Vec<String> {
     let small = marks.iter().all(|mark| mark.abs() <= 3.5);
     let text = |mark: &f64| {
         let exponent = mark.round() as i32;
-        if small {
+        if small || exponent == 0 {
             return short(10f64.powi(exponent));
         }
         let raised = |character: char| match character {
@@ -148,7 +148,7 @@ mod tests {
         assert_eq!(with_decades(0.3..1.4), 0.0..2.0);
         assert_eq!(with_decades(-0.1..1.4), -0.1..1.4);
         assert_eq!(decade_texts(&[-2.0, 0.0, 2.0]), ["0.01", "1", "100"]);
-        assert_eq!(decade_texts(&[-10.0, 0.0]), ["10⁻¹⁰", "10⁰"]);
+        assert_eq!(decade_texts(&[-10.0, 0.0]), ["10⁻¹⁰", "1"]);
     }
 
     #[test]

@@ -131,12 +131,23 @@ fn draw_series<'a>(
     data: &'a Series,
 ) -> Result<(), Box<dyn std::error::Error>> {
     let colour = series(index);
-    let points: Vec<(f64, f64)> = layout.drawable(data).map(|(_, x, y)| (x, y)).collect();
+    let drawn: Vec<(usize, f64, f64)> = layout.drawable(data).collect();
+    let point = |(_, x, y): &(usize, f64, f64)| (*x, *y);
+    let points: Vec<(f64, f64)> = drawn.iter().map(point).collect();
     match data.mark {
         Mark::Line if points.len() > 1 => {
-            let height = |point: &(f64, f64)| context.backend_coord(point).1;
-            let points = without_flats(thinned(points), height);
-            context.draw_series(LineSeries::new(points, colour.stroke_width(2)))?;
+            // A point that cannot be drawn interrupts the line.
+            for piece in drawn.chunk_by(|before, after| before.0 + 1 == after.0) {
+                let points: Vec<(f64, f64)> = piece.iter().map(point).collect();
+                if let [single] = points[..] {
+                    let dot = Circle::new(single, 2, colour.filled());
+                    context.draw_series([dot])?;
+                    continue;
+                }
+                let height = |point: &(f64, f64)| context.backend_coord(point).1;
+                let points = without_flats(thinned(points), height);
+                context.draw_series(LineSeries::new(points, colour.stroke_width(2)))?;
+            }
         }
         Mark::Points if points.len() > MANY_POINTS => {
             context.draw_series(cells(&points, layout).into_iter().map(|(corners, share)| {
@@ -186,7 +197,7 @@ fn cloud(
     write!(
         svg,
         "<path class=\"cloud\" fill=\"none\" stroke=\"{}\" stroke-width=\"6\" \
-         stroke-linecap=\"round\" stroke-opacity=\"0.6\" d=\"",
+         stroke-linecap=\"round\" stroke-opacity=\"0.8\" d=\"",
         hex(series(index))
     )?;
     for (_, x, y) in points {

@@ -1,6 +1,6 @@
 //! The choice among the candidates.
 
-use ndarray::{Axis, Slice};
+use ndarray::{Array2, Axis, Slice};
 
 use crate::bunch::Data;
 use crate::criterion::Criterion;
@@ -14,27 +14,57 @@ use crate::processes::Processes;
 /// so candidates look better than they are.
 pub(super) const MARGIN: f64 = 1.0;
 
-/// E of each row.
-pub(crate) fn row_errors(
-    problem: &Problem,
-    divergence: &dyn Divergence,
-    criterion: &dyn Criterion,
-    factors: &Factors,
-) -> Vec<f64> {
-    // The data term is used if possible. (With a sparse X, tensors as large as X would not fit in
-    // memory.)
-    if let Ok(data) = Data::fused(problem, divergence, criterion)
-        && let Some(errors) = data.fused_outer_errors(problem, factors)
-    {
-        return errors;
+/// E of each row, for any factors.
+pub(crate) struct RowErrors<'a> {
+    problem: &'a Problem,
+    divergence: &'a dyn Divergence,
+    criterion: &'a dyn Criterion,
+    data: Option<Data>,
+}
+
+impl<'a> RowErrors<'a> {
+    pub(crate) fn new(
+        problem: &'a Problem,
+        divergence: &'a dyn Divergence,
+        criterion: &'a dyn Criterion,
+    ) -> Self {
+        Self {
+            problem,
+            divergence,
+            criterion,
+            // The data term is used if possible. (With a sparse X, tensors as large as X would not
+            // fit in memory.)
+            data: Data::fused(problem, divergence, criterion).ok(),
+        }
     }
-    let floor = divergence.floor(problem.precision());
-    let blocks = problem.blocks().into_iter().flat_map(|rows| {
-        let w = factors.w.slice_axis(Axis(0), Slice::from(rows.clone()));
-        let y = problem.state(&w.dot(&factors.h).mapv(|y| y.max(floor)));
-        to_host(&criterion.value(divergence, &problem.part(rows), &y))
-    });
-    blocks.collect()
+
+    pub(crate) fn of(&self, factors: &Factors) -> Vec<f64> {
+        let problem = self.problem;
+        let fused = self.data.as_ref();
+        if let Some(errors) = fused.and_then(|data| data.fused_outer_errors(problem, factors)) {
+            return errors;
+        }
+        let floor = self.divergence.floor(problem.precision());
+        let blocks = problem.blocks().into_iter().flat_map(|rows| {
+            let w = factors.w.slice_axis(Axis(0), Slice::from(rows.clone()));
+            let y = problem.state(&w.dot(&factors.h).mapv(|y| y.max(floor)));
+            let part = problem.part(rows);
+            to_host(&self.criterion.value(self.divergence, &part, &y))
+        });
+        blocks.collect()
+    }
+
+    /// E of a constant: the mean of the data that the updates see.
+    pub(crate) fn of_mean(&self) -> f64 {
+        let [n, m] = self.problem.shape();
+        let mean = self.problem.mean();
+        let factors = Factors {
+            w: Array2::ones((n, 1)),
+            h: Array2::from_elem((1, m), mean),
+        };
+        let rows = self.of(&factors);
+        self.problem.processes().total(rows.iter().sum())
+    }
 }
 
 /// Returns true if the second sum is below the first by more than `margin` standard errors. These

@@ -52,7 +52,8 @@ use crate::penalty::{NoPenalty, PenaltyTerm};
 use crate::problem::Problem;
 use crate::solver::{Checkpoint, Observer, Outcome, Record, Signal, Solver, State, StopReason};
 
-use self::choice::{is_lower, row_errors};
+pub(crate) use self::choice::RowErrors;
+use self::choice::is_lower;
 pub(crate) use self::patient::patient;
 pub use self::settings::settings;
 
@@ -266,15 +267,9 @@ impl Practical {
             iteration: outcome.selected,
         });
         let criterion = outer.criterion();
-        let errors = outcomes.map(|(_, outcome)| {
-            let factors = outcome.factors();
-            row_errors(
-                split,
-                self.divergence.as_ref(),
-                criterion.as_ref(),
-                &factors,
-            )
-        });
+        let row_errors = RowErrors::new(split, self.divergence.as_ref(), criterion.as_ref());
+        let errors = outcomes.map(|(_, outcome)| row_errors.of(&outcome.factors()));
+        drop(row_errors);
         let mut chosen = 0;
         for (index, candidate) in candidates.iter().enumerate() {
             let lower = candidate.outer_error < candidates[chosen].outer_error;

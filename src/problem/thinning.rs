@@ -32,12 +32,24 @@ impl Problem {
     /// Returns true if X looks like counts: whole numbers, not only zeros and ones, and not a scale
     /// with an end (pixels, grades).
     pub fn has_counts(&self) -> bool {
+        self.reason_against_counts().is_none()
+    }
+
+    /// The reason why X does not look like counts. `None` if it does.
+    pub(crate) fn reason_against_counts(&self) -> Option<&'static str> {
         let needed = needed(self.mask(), None);
         let more_than_one = first_entry(self.x(), |index, x| needed(index) && x > 1.0);
         let processes = self.processes();
         let more_than_one = processes.any(more_than_one.is_some());
-        let fraction = processes.any(self.first_fraction().is_some());
-        more_than_one && !fraction && !self.has_a_scale()
+        if processes.any(self.first_fraction().is_some()) {
+            Some("X has fractions")
+        } else if !more_than_one {
+            Some("X has only zeros and ones")
+        } else if self.has_a_scale() {
+            Some("the whole numbers of X look like a scale with an end, such as pixels or grades")
+        } else {
+            None
+        }
     }
 
     /// The same problem with its counts thinned: each count goes to the outer error with
@@ -91,8 +103,10 @@ impl Problem {
         let rows: Vec<Vec<f64>> = rows.collect();
         let mut taken: Vec<f64> = rows.into_iter().flatten().collect();
         self.give_back(&mut taken);
-        let seen = self.with_stored(&|slot, count| (count - taken[slot]) / (1.0 - share));
-        let unseen = self.with_stored(&|slot, _| taken[slot] / share);
+        // (Whole numbers times a number: data terms keep these in half the memory.)
+        let (of_seen, of_unseen) = ((1.0 - share).recip(), share.recip());
+        let seen = self.with_stored(&|slot, count| (count - taken[slot]) * of_seen);
+        let unseen = self.with_stored(&|slot, _| taken[slot] * of_unseen);
         let unseen = match unseen {
             // Most entries have no count in the second part.
             Matrix::Sparse(unseen) => Matrix::Sparse(unseen.filter(|_, _, count| count > 0.0)),

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use super::figures::FIGURES;
+use super::figures::is_figure;
 use super::run_folder::RunFolder;
 use super::starts::is_start;
 use crate::data::lock::Lock;
@@ -186,7 +186,7 @@ fn is_own(name: &str) -> bool {
 
 fn is_own_figure(name: &str) -> bool {
     let figure = name.strip_suffix(".svg");
-    figure.is_some_and(|figure| FIGURES.contains(&figure)) || name.starts_with(STRAY)
+    figure.is_some_and(is_figure) || name.starts_with(STRAY)
 }
 
 /// Names in a folder, each with true if it is a folder.

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::Figure;
+use super::experiment::FEWEST;
 use super::kept::{KeptRecords, write_page};
 use crate::data::write_whole;
 use crate::error::Result;
@@ -149,7 +150,8 @@ fn table(contest: &Contest) -> String {
             Some(against) if against.p < 0.05 && against.direction > 0.0 => " class=\"worse\"",
             _ => "",
         };
-        let p = against.map_or("–".into(), |against| short(against.p));
+        let enough = against.filter(|against| against.count >= FEWEST);
+        let p = enough.map_or("–".into(), |against| short(against.p));
         let mean = |measure| contest.mean(rival, measure).map_or(f64::NAN, |of| of.mean);
         let _ = writeln!(
             table,
@@ -164,7 +166,7 @@ fn table(contest: &Contest) -> String {
     if judged {
         table.push_str(" Judged: the error by the truth where it is known, otherwise on entries that no rival saw.");
     }
-    table.push_str(" Updates: of both factors; one through which a hypergradient goes counts as three (four where β is neither 1 nor 2). p: two-sided signed ranks of the paired log ratios, not corrected for the number of rivals.</p>\n");
+    table.push_str(" Updates: of both factors; one through which a hypergradient goes counts as three (four where β is neither 1 nor 2). Solves: runs of updates to their end. p: two-sided signed ranks of the paired log ratios, not corrected for the number of rivals; left out with fewer than 6 runs, where it cannot be below 0.05.</p>\n");
     table
 }
 
@@ -190,7 +192,7 @@ fn answers(contest: &Contest) -> Figure {
     }
     Figure {
         name: "answers".into(),
-        title: "Every answer".into(),
+        title: "The answer of each rival".into(),
         caption: "Geometric means over the runs, relative to plain updates stopped early; bars \
                   beyond 2 are cut off."
             .into(),
@@ -275,15 +277,19 @@ fn course(
             let logs = logs.filter(|logs| logs.iter().all(|log| log.is_finite()))?;
             Some((place, (logs.iter().sum::<f64>() / logs.len() as f64).exp()))
         });
-        // Points far above the others are left out, because they would compress the figure.
-        let points = points.filter(|(_, ratio)| *ratio < MOST).collect();
+        // The first points are far above the others and would compress the figure.
+        let points = points.skip_while(|(_, ratio)| *ratio >= MOST);
+        let points = points
+            .map(|(place, ratio)| (place, ratio.min(MOST)))
+            .collect();
         chart = chart.with(Series::line(rival.to_string(), points));
     }
     Figure {
         name: name.into(),
         title: title.into(),
         caption: "The best so far by held-out error: geometric means over the runs, relative to \
-                  plain updates stopped early. A line begins where it falls below 1.2."
+                  plain updates stopped early. A line begins where it falls below 1.2, and higher values \
+                  are drawn at 1.2. The final answer is in the table."
             .into(),
         svg: chart.svg(),
         tiles: Vec::new(),

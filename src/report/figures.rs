@@ -22,8 +22,8 @@ pub(crate) struct Figure {
     pub tiles: Vec<String>,
 }
 
-/// All names of figures of a run.
-pub(super) const FIGURES: [&str; 10] = [
+/// The names of figures of a run.
+const FIGURES: [&str; 10] = [
     "convergence",
     "held_out",
     "lambda_weights",
@@ -35,6 +35,15 @@ pub(super) const FIGURES: [&str; 10] = [
     "w_columns",
     "h_rows",
 ];
+
+/// Returns true for the name of a figure of a run. Those of further penalties have a number.
+pub(super) fn is_figure(name: &str) -> bool {
+    let base = match name.rsplit_once('_') {
+        Some((base, number)) if number.parse::<usize>().is_ok() => base,
+        _ => name,
+    };
+    FIGURES.contains(&base)
+}
 
 /// All figures of a run, in the order of the report. Those of the components come first.
 pub(super) fn figures(run: &RunRecords) -> Vec<Figure> {
@@ -68,8 +77,8 @@ fn convergence(run: &RunRecords) -> Figure {
     let (name, caption) = match penalised {
         true => (
             "divergence",
-            "The divergence D(X, WH), and the objective D + Σ λᵢ r(wᵢ), in each iteration. The \
-             objective may rise where λ does.",
+            "The divergence D(X, WH), and the objective in each iteration: the divergence plus all \
+             penalties, each times its λ. The objective may rise where λ does.",
         ),
         false => ("", "The divergence D(X, WH) in each iteration."),
     };
@@ -96,19 +105,34 @@ fn held_out(run: &RunRecords) -> Option<Figure> {
     let share = &run.summary["held_out"];
     let training = share["training_weight"].as_f64()?;
     let unseen = share["held_out_weight"].as_f64()?;
-    let chart = Chart::new("iteration", "per entry", Scale::Logarithmic)
-        .with(Series::line(
-            "training divergence",
-            curve(run, |record| record.divergence / training),
-        ))
-        .with(Series::line(
-            "outer error",
-            curve(run, |record| record.outer_error / unseen),
-        ));
+    let outer = curve(run, |record| record.outer_error / unseen);
+    // The outer error of thinned counts has another scale than the divergence: it has the noise of
+    // few counts.
+    let is_thinned = run.summary["outer"]
+        .as_str()
+        .is_some_and(|outer| outer.starts_with("thinned"));
+    let chart = Chart::new("iteration", "per entry", Scale::Logarithmic);
+    let (chart, title, shown) = match is_thinned {
+        true => (
+            chart.with(Series::line("", outer)),
+            "Outer error",
+            "The outer error: the error on the counts that the updates did not see. It",
+        ),
+        false => (
+            chart
+                .with(Series::line(
+                    "training divergence",
+                    curve(run, |record| record.divergence / training),
+                ))
+                .with(Series::line("outer error", outer)),
+            "Training divergence and outer error",
+            "The divergence on the entries that the updates saw, and the outer error on those that \
+             they did not see. The outer error",
+        ),
+    };
     let lowest = run
         .history
         .iter()
-        .skip(1)
         .min_by(|a, b| a.outer_error.total_cmp(&b.outer_error));
     let lowest = lowest.map_or(0, |record| record.iteration);
     // With several candidates, the page names the winner.
@@ -121,11 +145,8 @@ fn held_out(run: &RunRecords) -> Option<Figure> {
     };
     Some(Figure {
         name: "held_out".into(),
-        title: "Training and outer error".into(),
-        caption: format!(
-            "The divergence from what the updates saw, and the outer error: from what they did \
-             not see. The latter is lowest in iteration {lowest}{kept}."
-        ),
+        title: title.into(),
+        caption: format!("{shown} is lowest in iteration {lowest}{kept}."),
         svg: chart.svg(),
         tiles: Vec::new(),
     })
@@ -138,8 +159,8 @@ fn hypergradient(run: &RunRecords) -> Figure {
     Figure {
         name: "hypergradient".into(),
         title: "Hypergradient".into(),
-        caption: "The Euclidean norm of the outer error's derivative by all λ; zero would mean that no λ \
-                  wants to move."
+        caption: "The Euclidean norm of the derivative of the outer error by all λ. At zero, no \
+                  small change of λ would lower the outer error."
             .into(),
         svg: chart.svg(),
         tiles: Vec::new(),

@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::figures::Figure;
 use super::library::LIBRARY;
 use super::page::{figure_element, head};
-use super::{RunRecords, sections};
+use super::{RunRecords, percent, sections};
 use crate::data::Reading;
 use crate::plot::{escape, short};
 
@@ -24,12 +24,17 @@ pub(super) fn run_page(run: &RunRecords, figures: &[Figure]) -> String {
         .into_iter()
         .filter(|figure| figure.tiles.is_empty())
         .collect();
+    // (On a narrow page the two short answers come first, so that the first screen has all three.)
+    page.push_str("<div class=\"story\">\n");
     page.push_str(&sections::found(run));
-    page.push_str(&grid(&curves));
     page.push_str("<div class=\"answers\">\n");
     page.push_str(&sections::fit(run));
     page.push_str(&sections::lambda(run));
-    page.push_str("</div>\n<section class=\"cards\">\n");
+    page.push_str("</div>\n</div>\n");
+    page.push_str(&grid(&curves));
+    page.push_str(&sections::candidates(run));
+    page.push_str(&sections::starts(run));
+    page.push_str("<section class=\"cards\">\n");
     for (name, value) in cards(run) {
         let _ = writeln!(
             page,
@@ -38,6 +43,7 @@ pub(super) fn run_page(run: &RunRecords, figures: &[Figure]) -> String {
     }
     page.push_str("</section>\n");
     page.push_str(&grid(&others));
+    page.push_str(&data_notes(run));
     page.push_str(&settings(run));
     page
 }
@@ -75,11 +81,23 @@ pub fn data_name(data: Option<&str>) -> String {
 }
 
 fn header(run: &RunRecords) -> String {
+    format!(
+        "<header><h1>{}</h1><p>X ({}×{}) ≈ WH with {} components, {}</p></header>\n",
+        escape(&title(run)),
+        run.w.nrows(),
+        run.h.ncols(),
+        run.w.ncols(),
+        escape(&run.method_sentence())
+    )
+}
+
+/// Notes on the data: their reading, the stored entries, the outer error.
+fn data_notes(run: &RunRecords) -> String {
     let summary = &run.summary;
     let reading = serde_json::from_value::<Reading>(summary["table"].clone());
     let reading = reading.map_or_else(
         |_| String::new(),
-        |reading| format!("<p class=\"small\">The table was read with {reading}.</p>"),
+        |reading| format!("<p class=\"small\">The table was read with {reading}.</p>\n"),
     );
     let outer = match (&summary["outer_reason"], &summary["outer"]) {
         (Value::String(reason), _) => reason.as_str(),
@@ -88,16 +106,25 @@ fn header(run: &RunRecords) -> String {
     };
     let outer = match outer {
         "" => String::new(),
-        outer => format!("<p class=\"small\">Outer error: {}.</p>", escape(outer)),
+        outer => format!("<p class=\"small\">Outer error: {}.</p>\n", escape(outer)),
     };
-    format!(
-        "<header><h1>{}</h1><p>X ({}×{}) ≈ WH with {} components, {}</p>{reading}{outer}</header>\n",
-        escape(&title(run)),
-        run.w.nrows(),
-        run.h.ncols(),
-        run.w.ncols(),
-        escape(&run.method_sentence())
-    )
+    let sparse = &summary["sparse"];
+    let stored = sparse["stored"].as_u64().zip(sparse["share"].as_f64());
+    let stored = stored.map_or_else(String::new, |(stored, share)| {
+        let others = match sparse["zeros"].as_str() {
+            Some("missing") => "missing",
+            _ => "zeros",
+        };
+        let share = escape(&percent(share));
+        format!("<p class=\"small\">X is sparse: {stored} entries are stored ({share}); the others are {others}.</p>\n")
+    });
+    match [&reading, &stored, &outer]
+        .iter()
+        .all(|note| note.is_empty())
+    {
+        true => String::new(),
+        false => format!("<section>{reading}{stored}{outer}</section>\n"),
+    }
 }
 
 /// The main numbers of the run.
@@ -161,7 +188,7 @@ fn cards(run: &RunRecords) -> Vec<(&'static str, String)> {
 fn ending(count: &str, reason: &str) -> String {
     match reason {
         "converged" => format!("{count}, converged"),
-        "max-iterations" => format!("{count} of {count}"),
+        "max-iterations" => format!("{count}, the limit"),
         "interrupted" => format!("{count}, interrupted"),
         "not-finite" => format!("{count}, then not finite"),
         "refused" => format!("{count}, then refused"),
@@ -225,7 +252,7 @@ mod tests {
 
     #[test]
     fn the_last_iteration_is_no_failure() {
-        assert_eq!(ending("60", "max-iterations"), "60 of 60");
+        assert_eq!(ending("60", "max-iterations"), "60, the limit");
         assert_eq!(ending("89", "converged"), "89, converged");
         assert_eq!(ending("7", "not-finite"), "7, then not finite");
     }

@@ -39,8 +39,9 @@ impl Labels {
         })
     }
 
-    /// The names of rows (for W) or columns (for H) as numbers, if they are increasing numbers.
-    pub(super) fn growing(&self, side: Side, count: usize) -> Option<Vec<f64>> {
+    /// The names of rows (for W) or columns (for H) as numbers, if they are increasing or decreasing
+    /// numbers.
+    pub(super) fn ordered(&self, side: Side, count: usize) -> Option<Vec<f64>> {
         let names = match side {
             Side::W => self.rows.as_ref(),
             Side::H => self.columns.as_ref(),
@@ -48,7 +49,8 @@ impl Labels {
         let names = names.filter(|names| names.len() == count && count > 1)?;
         let number = |name: &String| name.trim().parse().ok().filter(|n: &f64| n.is_finite());
         let numbers: Vec<f64> = names.iter().map(number).collect::<Option<_>>()?;
-        numbers.is_sorted_by(|a, b| a < b).then_some(numbers)
+        let is_ordered = numbers.is_sorted_by(|a, b| a < b) || numbers.is_sorted_by(|a, b| a > b);
+        is_ordered.then_some(numbers)
     }
 
     /// Returns true if there are none.
@@ -119,16 +121,18 @@ mod tests {
     }
 
     #[test]
-    fn names_that_are_growing_numbers_are_places() {
+    fn names_that_are_ordered_numbers_are_places() {
         let columns = |names: &[&str]| Labels {
             rows: None,
             columns: Some(names.iter().map(ToString::to_string).collect()),
         };
-        let places = columns(&["400", "410.5", "420"]).growing(Side::H, 3);
+        let places = columns(&["400", "410.5", "420"]).ordered(Side::H, 3);
         assert_eq!(places, Some(vec![400.0, 410.5, 420.0]));
-        assert_eq!(columns(&["2", "1"]).growing(Side::H, 2), None);
-        assert_eq!(columns(&["1", "b"]).growing(Side::H, 2), None);
-        assert_eq!(columns(&["1", "2"]).growing(Side::H, 3), None);
-        assert_eq!(columns(&["1", "2"]).growing(Side::W, 2), None);
+        let places = columns(&["2", "1"]).ordered(Side::H, 2);
+        assert_eq!(places, Some(vec![2.0, 1.0]));
+        assert_eq!(columns(&["2", "1", "3"]).ordered(Side::H, 3), None);
+        assert_eq!(columns(&["1", "b"]).ordered(Side::H, 2), None);
+        assert_eq!(columns(&["1", "2"]).ordered(Side::H, 3), None);
+        assert_eq!(columns(&["1", "2"]).ordered(Side::W, 2), None);
     }
 }

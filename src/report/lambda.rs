@@ -27,7 +27,9 @@ pub(super) fn figures(run: &RunRecords) -> Vec<Figure> {
     } else if run.lambda.len() <= FEW_WEIGHTS {
         figures.push(of_each(run));
     } else {
-        figures.extend([change(run), histogram(run)]);
+        for group in Group::all(run) {
+            figures.extend([group.change(), group.histogram()]);
+        }
     }
     figures.push(course(run));
     figures
@@ -43,20 +45,6 @@ pub(super) fn names(run: &RunRecords, group: usize) -> Vec<String> {
         })
     };
     run.groups[group].1.indexed_iter().map(name).collect()
-}
-
-/// The names of all weights, in the order of [`RunRecords::lambda`].
-fn all_names(run: &RunRecords) -> Vec<String> {
-    let groups = run.groups.iter().enumerate();
-    let of_group = |(index, (penalty, _)): (usize, &(String, ndarray::Array2<f64>))| {
-        let named = |name: String| match run.groups.len() {
-            1 => name,
-            _ => format!("{name} ({penalty})"),
-        };
-        let names = names(run, index).into_iter();
-        names.map(named).collect::<Vec<String>>()
-    };
-    groups.flat_map(of_group).collect()
 }
 
 /// The owner of a weight: "row of X", or "weight" if it differs between penalties.
@@ -108,61 +96,92 @@ fn left_out(mut weights: impl Iterator<Item = f64>) -> &'static str {
     }
 }
 
-/// The 98th percentile of the first and the last λ. It is the limit of the axis, because a few
-/// large λ would compress all others.
-fn most(run: &RunRecords) -> f64 {
-    let all = run.lambda.iter().chain(&run.lambda_start);
-    let mut all: Vec<f64> = all.copied().collect();
-    all.sort_by(f64::total_cmp);
-    let most = all[(all.len() - 1) * 98 / 100];
-    if most > 0.0 { most } else { all[all.len() - 1] }
+/// The weights of one penalty, first and last.
+struct Group {
+    /// What stands behind the names of its figures and in their titles.
+    suffix: String,
+    of: String,
+    start: Vec<f64>,
+    end: Vec<f64>,
+    names: Vec<String>,
 }
 
-fn change(run: &RunRecords) -> Figure {
-    let most = most(run);
-    let pairs = run.lambda_start.iter().zip(&run.lambda).zip(all_names(run));
-    let pairs = pairs.map(|((start, end), name)| ((*start, *end), name));
-    let shown = pairs.filter(|((start, end), _)| *start <= most && *end <= most);
-    let (pairs, names): (Vec<(f64, f64)>, Vec<String>) = shown.unzip();
-    let chart = Chart::new("λ at the start", "λ at the end", Scale::Linear)
-        .with(Series::points("weights", pairs).named(names))
-        .with(Series::line("unchanged", vec![(0.0, 0.0), (most, most)]));
-    Figure {
-        name: "lambda_change".into(),
-        title: "λ, first and last".into(),
-        caption: "One point per weight, or a cell that is the darker the more weights it has. \
-                  What lies below the line is penalised less than at the start. Up to the 98th \
-                  percentile."
-            .into(),
-        svg: chart.svg(),
-        tiles: Vec::new(),
+impl Group {
+    fn all(run: &RunRecords) -> Vec<Self> {
+        let mut start = run.lambda_start.iter().copied();
+        let groups = run.groups.iter().enumerate();
+        let group = |(index, (penalty, weights)): (usize, &(String, ndarray::Array2<f64>))| Self {
+            suffix: match index {
+                0 => String::new(),
+                index => format!("_{}", index + 1),
+            },
+            of: match run.groups.len() {
+                1 => String::new(),
+                _ => format!(" of {penalty}"),
+            },
+            start: start.by_ref().take(weights.len()).collect(),
+            end: weights.iter().copied().collect(),
+            names: names(run, index),
+        };
+        groups.map(group).collect()
     }
-}
 
-fn histogram(run: &RunRecords) -> Figure {
-    let most = most(run);
-    let width = round_step(most, BINS);
-    let count = ((most / width).ceil() as usize).clamp(1, BINS + 1);
-    let bins = |values: &ndarray::Array2<f64>| {
-        let mut counts = vec![0usize; count];
-        for value in values {
-            counts[((value / width) as usize).min(count - 1)] += 1;
+    /// The 98th percentile of the first and the last λ. It is the limit of the axis, because a few
+    /// large λ would compress all others.
+    fn most(&self) -> f64 {
+        let all = self.end.iter().chain(&self.start);
+        let mut all: Vec<f64> = all.copied().collect();
+        all.sort_by(f64::total_cmp);
+        let most = all[(all.len() - 1) * 98 / 100];
+        if most > 0.0 { most } else { all[all.len() - 1] }
+    }
+
+    fn change(&self) -> Figure {
+        let most = self.most();
+        let pairs = self.start.iter().zip(&self.end).zip(&self.names);
+        let pairs = pairs.map(|((start, end), name)| ((*start, *end), name.clone()));
+        let shown = pairs.filter(|((start, end), _)| *start <= most && *end <= most);
+        let (pairs, names): (Vec<(f64, f64)>, Vec<String>) = shown.unzip();
+        let chart = Chart::new("λ at the start", "λ at the end", Scale::Linear)
+            .with(Series::points("weights", pairs).named(names))
+            .with(Series::line("unchanged", vec![(0.0, 0.0), (most, most)]));
+        Figure {
+            name: format!("lambda_change{}", self.suffix),
+            title: format!("λ{}, first and last", self.of),
+            caption: "One point per weight, or a cell whose colour is the stronger the more weights \
+                      it has. A point below the line has a smaller λ than at the start. The largest \
+                      2 % are left out."
+                .into(),
+            svg: chart.svg(),
+            tiles: Vec::new(),
         }
-        let middle = |bin: usize| (bin as f64 + 0.5) * width;
-        let point = |(bin, count): (usize, &usize)| (middle(bin), *count as f64);
-        counts.iter().enumerate().map(point).collect::<Vec<_>>()
-    };
-    let mut chart = Chart::new("λ", "number of weights", Scale::Linear)
-        .with(Series::bars("at the start", bins(&run.lambda_start)))
-        .with(Series::bars("at the end", bins(&run.lambda)));
-    chart.bar_width = width;
-    Figure {
-        name: "lambda_histogram".into(),
-        title: "Distribution of λ".into(),
-        caption: "Numbers of weights in intervals of λ; the last bar also has all larger ones."
-            .into(),
-        svg: chart.svg(),
-        tiles: Vec::new(),
+    }
+
+    fn histogram(&self) -> Figure {
+        let most = self.most();
+        let width = round_step(most, BINS);
+        let count = ((most / width).ceil() as usize).clamp(1, BINS + 1);
+        let bins = |values: &[f64]| {
+            let mut counts = vec![0usize; count];
+            for value in values {
+                counts[((value / width) as usize).min(count - 1)] += 1;
+            }
+            let middle = |bin: usize| (bin as f64 + 0.5) * width;
+            let point = |(bin, count): (usize, &usize)| (middle(bin), *count as f64);
+            counts.iter().enumerate().map(point).collect::<Vec<_>>()
+        };
+        let mut chart = Chart::new("λ", "number of weights", Scale::Linear)
+            .with(Series::bars("at the start", bins(&self.start)))
+            .with(Series::bars("at the end", bins(&self.end)));
+        chart.bar_width = width;
+        Figure {
+            name: format!("lambda_histogram{}", self.suffix),
+            title: format!("Distribution of λ{}", self.of),
+            caption: "Numbers of weights in intervals of λ. The last bar also has all larger ones."
+                .into(),
+            svg: chart.svg(),
+            tiles: Vec::new(),
+        }
     }
 }
 
@@ -174,16 +193,26 @@ fn course(run: &RunRecords) -> Figure {
         chart = chart.with(Series::line("", largest));
     } else {
         let median = curve(run, |record| record.lambda_median);
-        chart = chart
-            .with(Series::line("largest", largest))
-            .with(Series::line("median", median))
-            .with(Series::line("smallest", smallest));
+        for (name, points) in [
+            ("largest", largest),
+            ("median", median),
+            ("smallest", smallest),
+        ] {
+            // (A line needs two points that can be drawn.)
+            if points.iter().filter(|(_, weight)| *weight > 0.0).count() > 1 {
+                chart = chart.with(Series::line(name, points));
+            }
+        }
     }
     Figure {
         name: "lambda_course".into(),
-        title: "λ on its way".into(),
+        title: "λ in each iteration".into(),
         caption: format!(
-            "The penalty weights λ in each iteration.{}",
+            "The penalty weights λ{}.{}",
+            match run.groups.len() {
+                1 => "",
+                _ => " of all penalties together",
+            },
             left_out(run.history.iter().map(|record| record.lambda_min))
         ),
         svg: chart.svg(),

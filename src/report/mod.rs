@@ -58,6 +58,7 @@ pub(crate) use ranks::{RankRecords, RankSettings};
 pub(crate) use records::RunRecords;
 pub(crate) use run_folder::RunFolder;
 pub(crate) use story::{
-    Component, Feature, choice_in_words, components, fit_in_words, percent, weights_in_words,
+    Component, Feature, caution, choice_in_words, components, fit_in_words, percent,
+    weights_in_words,
 };
 pub(crate) use summary::{Choice, Continued, HeldOutShare, SparseRecord, Summary};

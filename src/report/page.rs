@@ -93,7 +93,8 @@ table.features i { display: block; height: .6rem; margin-top: .35rem; background
 .pictured table.features td:nth-child(2) { width: 3.5rem; }
 .picture { flex: none; order: -1; } .picture p { font-size: .85rem; color: var(--soft); margin: .2rem 0; } .picture svg { width: 7rem; height: auto; display: block; }
 .answers { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 30rem), 1fr)); gap: 0 1.5rem; }
-.answer { margin: 0 0 .4rem; font-size: 1.05rem; }
+.answer { margin: 0 0 .4rem; font-size: 1.05rem; } .story { display: flex; flex-direction: column; }
+@media (max-width: 40rem) { .story .answers { order: -1; } }
 summary { cursor: pointer; padding: .4rem 0; } details > .components { margin-top: .4rem; }
 table { border-collapse: collapse; font-size: .9rem; } th { text-align: left; font-weight: 600; }
 th, td { padding: .2rem .8rem .2rem 0; border-bottom: 1px solid var(--grid); overflow-wrap: anywhere; }
@@ -108,7 +109,8 @@ table.numbers tr.own td { font-weight: 600; } caption, .caption { text-align: le
 nav a { margin-right: 1rem; color: inherit; } figure.row { grid-column: 1 / -1; }
 .better { color: #00805c; } .worse { color: #c14f00; }
 @media (prefers-color-scheme: dark) { .better { color: #35c89c; } .worse { color: #f08a4b; } }
-pre { background: var(--card); padding: .6rem .8rem; border-radius: .5rem; overflow-x: auto; }
+pre { background: var(--card); padding: .6rem .8rem; border-radius: .5rem; white-space: pre-wrap; overflow-wrap: anywhere; }
+details table th { white-space: nowrap; } details h2 { margin-top: 1rem; }
 @media print { body { max-width: none; } main { grid-template-columns: 1fr 1fr; } }
 </style></head><body>
 "##;

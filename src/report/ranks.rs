@@ -173,8 +173,12 @@ fn table(outcome: &RankOutcome) -> String {
             };
             let _ = write!(
                 table,
-                "<td{class}>{}</td><td{class}>{above}</td>",
+                "<td{class}>{}{}</td><td{class}>{above}</td>",
                 with_error(of_rank.mean, of_rank.standard_error),
+                match *recommended == Some(rank) {
+                    true => ", recommended",
+                    false => "",
+                },
             );
         }
         table.push_str("</tr>\n");
@@ -185,7 +189,7 @@ fn table(outcome: &RankOutcome) -> String {
     };
     let _ = writeln!(
         table,
-        "</table></div>\n<p class=\"small\">Recommended (in colour) is the smallest rank whose mean exceeds \
+        "</table></div>\n<p class=\"small\">Recommended is the smallest rank whose mean exceeds \
          the lowest by no more than one standard error of the paired differences between the two, \
          split by split. Plain: multiplicative updates without penalty, stopped early.{tuned}</p>"
     );
@@ -288,7 +292,7 @@ fn excess(outcome: &RankOutcome) -> Option<Figure> {
     }
     Some(Figure {
         name: "excess".into(),
-        title: "Above the lowest error".into(),
+        title: "Difference from the lowest error".into(),
         caption: "Paired differences from the rank with the lowest mean, split by split, ± their \
                   standard error. The recommendation goes by these. Only the half of the ranks \
                   with the lowest means is shown."

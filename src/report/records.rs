@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use ndarray::Array2;
 use serde_json::Value;
 
-use super::figures::{FIGURES, Figure, figures};
+use super::figures::{Figure, figures, is_figure};
 use super::html::run_page;
 use super::labels::Labels;
 use super::run_folder::RunFolder;
@@ -130,7 +130,7 @@ impl RunRecords {
         let figures = self.figures();
         for figure in &figures {
             // Otherwise --force would refuse the folder.
-            assert!(FIGURES.contains(&figure.name.as_str()), "{}", figure.name);
+            assert!(is_figure(&figure.name), "{}", figure.name);
             folder.write(
                 &format!("figures/{}.svg", figure.name),
                 figure.svg.as_bytes(),

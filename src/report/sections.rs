@@ -6,15 +6,19 @@ use super::experiment::digits;
 use super::lambda::names;
 use super::signals::{View, pictures, view};
 use super::{
-    Component, Feature, RunRecords, choice_in_words, components, fit_in_words, percent,
+    Component, Feature, RunRecords, caution, choice_in_words, components, fit_in_words, percent,
     weights_in_words,
 };
 use crate::factors::Side;
 use crate::plot::theme::themed;
 use crate::plot::{clipped, escape, short};
+use crate::solver::StartRecord;
 
-/// Components that are shown at once. The others are folded.
-const OPEN: usize = 8;
+/// Up to this many components are all shown at once.
+const ALL_OPEN: usize = 8;
+/// If there are more, so many are shown, and the others are folded: the first screen has room for
+/// the other answers.
+const OPEN: usize = 4;
 /// Largest number of components that are shown.
 const TOLD: usize = 100;
 /// Features of each side of a component, for few and for many components.
@@ -27,7 +31,8 @@ const LETTERS: usize = 48;
 /// The components with their largest features.
 pub(super) fn found(run: &RunRecords) -> String {
     let features = FEATURES[usize::from(run.w.ncols() > FEW)];
-    let all = components(&run.w, &run.h, &run.labels, features);
+    let scaling = run.scaling().ok().flatten();
+    let all = components(&run.w, &run.h, scaling.as_ref(), &run.labels, features);
     let sides = [
         Shown::new(run, "columns", Side::H),
         Shown::new(run, "rows", Side::W),
@@ -35,17 +40,18 @@ pub(super) fn found(run: &RunRecords) -> String {
     let mut text = String::from("<section id=\"found\"><h2>What was found</h2>\n");
     let (count, told) = (all.len(), all.len().min(TOLD));
     text.push_str("<div class=\"components\">\n");
-    for component in all.iter().take(OPEN) {
+    let open = if count > ALL_OPEN { OPEN } else { count };
+    for component in &all[..open] {
         text.push_str(&card(component, &sides));
     }
     text.push_str("</div>\n");
-    if told > OPEN {
-        let more = told - OPEN;
+    if told > open {
+        let more = told - open;
         let _ = writeln!(
             text,
             "<details><summary>{more} more components</summary><div class=\"components\">"
         );
-        for component in &all[OPEN..told] {
+        for component in &all[open..told] {
             text.push_str(&card(component, &sides));
         }
         text.push_str("</div></details>\n");
@@ -63,6 +69,13 @@ pub(super) fn found(run: &RunRecords) -> String {
             notes,
             " Each component as a picture of the {} of X: from 0 to its maximum.",
             side.name
+        );
+    }
+    if let Some(scaling) = &scaling {
+        let _ = write!(
+            notes,
+            " The {} of X were scaled; shares are those of the scaled data.",
+            scaling.scale
         );
     }
     let _ = writeln!(
@@ -144,9 +157,9 @@ fn features_table(name: &str, features: &[Feature]) -> String {
 pub(super) fn fit(run: &RunRecords) -> String {
     let summary = &run.summary;
     let relative = summary["relative_error"].as_f64().unwrap_or(f64::NAN);
-    let held_out = &summary["held_out"]["held_out_weight"];
-    let outer = summary["outer_error"].as_f64().zip(held_out.as_f64());
-    let text = fit_in_words(relative, outer.map(|(error, weight)| error / weight));
+    let of_constant = summary["outer_error_of_constant"].as_f64();
+    let outer = summary["outer_error"].as_f64().zip(of_constant);
+    let text = fit_in_words(relative, outer.map(|(error, constant)| error / constant));
     format!(
         "<section id=\"fit\"><h2>How well it fits</h2><p class=\"answer\">{}</p></section>\n",
         escape(&text)
@@ -165,18 +178,28 @@ pub(super) fn lambda(run: &RunRecords) -> String {
     } else if run.is_unpenalised() {
         sentences.push("This method has no penalty: every λ is 0.".into());
     } else if !run.is_plain() {
+        let largest_allowed = run.setting::<f64>("lambda-max").ok();
+        let tunes = run.history.iter().any(|one| one.hypergradient_norm > 0.0);
+        let mut from = 0;
         for (index, (name, weights)) in run.groups.iter().enumerate() {
             let weights: Vec<f64> = weights.iter().copied().collect();
+            let start = run.lambda_start.iter().skip(from).take(weights.len());
+            let start: Vec<f64> = start.copied().collect();
+            from += weights.len();
             let words = weights_in_words(&weights);
             let largest = largest(&weights, &names(run, index));
-            sentences.push(format!("Penalty {name}: {words}.{largest}"));
+            let caution = match tunes {
+                true => caution(&weights, &start, largest_allowed),
+                false => "",
+            };
+            sentences.push(format!("Penalty {name}: {words}.{largest}{caution}"));
         }
     }
     let mut text = String::from("<section id=\"lambda\"><h2>What λ says</h2>");
     for sentence in sentences {
         let _ = writeln!(text, "<p class=\"answer\">{}</p>", escape(&sentence));
     }
-    text + &candidates(run) + "</section>\n"
+    text + "</section>\n"
 }
 
 /// Weights that are named.
@@ -191,21 +214,27 @@ fn largest(weights: &[f64], names: &[String]) -> String {
         _ => return String::new(),
     }
     let named = |(weight, name): &(&f64, &String)| {
-        format!("{} at {}", short(**weight), clipped(name, LETTERS))
+        // (A name that is a number would look like an index.)
+        let quote = match name.parse::<f64>() {
+            Ok(_) => "\"",
+            Err(_) => "",
+        };
+        let name = clipped(name, LETTERS);
+        format!("{} at {quote}{name}{quote}", short(**weight))
     };
     let named: Vec<String> = all.iter().take(NAMED).map(named).collect();
     format!(" The largest: {}.", named.join(", "))
 }
 
 /// The candidates of the preset practical.
-fn candidates(run: &RunRecords) -> String {
+pub(super) fn candidates(run: &RunRecords) -> String {
     let Some(choice) = &run.choice else {
         return String::new();
     };
     let entries = run.summary["held_out"]["held_out_weight"].as_f64();
     let unit = if entries.is_some() { " per entry" } else { "" };
     let mut text = format!(
-        "<table class=\"numbers\"><caption>Candidates</caption><tr><th></th><th>outer \
+        "<section><table class=\"numbers\"><caption>Candidates</caption><tr><th></th><th>outer \
          error{unit}</th><th>iteration</th></tr>\n"
     );
     for (index, candidate) in choice.candidates.iter().enumerate() {
@@ -222,14 +251,56 @@ fn candidates(run: &RunRecords) -> String {
         );
     }
     let refit = match run.setting::<usize>("refit") {
-        Ok(0) => "It was not refitted.",
-        _ => "It was refitted to all data.",
+        Ok(0) => "The winner was not refitted.",
+        _ => "The winner was then refitted to all data.",
     };
     let _ = writeln!(
         text,
-        "</table><p class=\"small\">In bold: the one that was taken. Plain updates are taken unless \
-         the lowest outer error beats theirs by more than a standard error. {refit} The curves \
-         below are those of the run that tuned λ.</p>"
+        "</table><p class=\"small\">In bold: the winner. Plain updates win unless the lowest outer \
+         error beats theirs by more than a standard error. {refit} The curves below are those of \
+         the run that tuned λ.</p></section>"
+    );
+    text
+}
+
+/// Largest number of starts that are shown one by one.
+const STARTS: usize = 20;
+
+/// All starts of a run, if there were several.
+pub(super) fn starts(run: &RunRecords) -> String {
+    let starts: Vec<StartRecord> =
+        serde_json::from_value(run.summary["starts"].clone()).unwrap_or_default();
+    if starts.is_empty() {
+        return String::new();
+    }
+    let kept = run.summary["seed"].as_u64();
+    let mut text = String::from(
+        "<section><table class=\"numbers\"><caption>Starts</caption><tr><th>seed</th><th>relative \
+         error</th><th>cosine of W</th><th>cosine of H</th></tr>\n",
+    );
+    for start in starts.iter().take(STARTS) {
+        let class = match Some(start.seed) == kept {
+            true => " class=\"own\"",
+            false => "",
+        };
+        let _ = writeln!(
+            text,
+            "<tr{class}><td>{}</td><td>{}</td><td>{:.3}</td><td>{:.3}</td></tr>",
+            start.seed,
+            digits(start.relative_error, 4),
+            start.cosine_w,
+            start.cosine_h
+        );
+    }
+    let more = match starts.len().saturating_sub(STARTS) {
+        0 => String::new(),
+        more => format!(" {more} more are in summary.json."),
+    };
+    let _ = writeln!(
+        text,
+        "</table><p class=\"small\">In bold: the start with the lowest criterion, which was kept. \
+         Cosines: the mean over its components, matched with those of each start; 1 means that \
+         they are the same.{more}</p></section>"
     );
     text
 }
@@ -244,6 +315,11 @@ mod tests {
         assert_eq!(
             largest(&[0.0, 2.0, 1.0, 0.5], &names),
             " The largest: 2 at b, 1 at c, 0.5 at d."
+        );
+        let numbers = ["400", "500"].map(String::from);
+        assert_eq!(
+            largest(&[0.0, 2.0], &numbers),
+            " The largest: 2 at \"500\", 0 at \"400\"."
         );
         assert_eq!(largest(&[1.0; 4], &names), "");
         assert_eq!(largest(&[], &[]), "");

@@ -22,7 +22,7 @@ pub(super) enum View {
     Features,
 }
 
-/// The view of a side: pictures if a shape is known, curves if the labels are increasing numbers or
+/// The view of a side: pictures if a shape is known, curves if the labels are ordered numbers or
 /// the penalty is smooth, otherwise the largest entries.
 pub(super) fn view(run: &RunRecords, side: Side) -> View {
     let (setting, count) = match side {
@@ -32,7 +32,7 @@ pub(super) fn view(run: &RunRecords, side: Side) -> View {
     if let Some(shape) = shape_of(run, setting, count) {
         return View::Pictures(shape);
     }
-    if let Some(places) = run.labels.growing(side, count) {
+    if let Some(places) = run.labels.ordered(side, count) {
         return View::Curves(Some(places));
     }
     let smooth = |factor| factor == side;
@@ -99,7 +99,10 @@ fn of_side(run: &RunRecords, side: Side) -> Option<Figure> {
         View::Curves(places) => (
             curves(
                 &signals,
-                &format!("{kind} of X"),
+                &match places {
+                    Some(_) => format!("{kind} of X, by its name"),
+                    None => format!("{kind} of X"),
+                },
                 places.as_deref(),
                 &names(run, side),
             ),

@@ -8,6 +8,7 @@ use super::{Choice, Labels};
 use crate::metrics::Spread;
 use crate::plot::short;
 use crate::practical::Stage;
+use crate::problem::Scaling;
 
 /// A component with its largest features.
 #[derive(Debug, Clone, PartialEq)]
@@ -31,14 +32,18 @@ pub(crate) struct Feature {
     pub share: f64,
 }
 
-/// The components of WH, the one with the largest share first, each with at most so many
-/// on either side.
+/// The components of WH, the one with the largest share first, each with at most so many features
+/// on either side. If the data were scaled, they are compared in the units of the fit: in those of
+/// the data, a row or column of large numbers would lead every component.
 pub(crate) fn components(
     w: &Array2<f64>,
     h: &Array2<f64>,
+    scaling: Option<&Scaling>,
     labels: &Labels,
     features: usize,
 ) -> Vec<Component> {
+    let scaled = scaling.map(|scaling| (scaling.w_scaled(w), scaling.h_scaled(h)));
+    let (w, h) = scaled.as_ref().map_or((w, h), |(w, h)| (w, h));
     let sizes: Vec<f64> = (0..w.ncols())
         .map(|k| w.column(k).sum() * h.row(k).sum())
         .collect();
@@ -88,9 +93,9 @@ pub(crate) fn percent(share: f64) -> String {
     }
 }
 
-/// The fit in words, from the divergence relative to that of a constant fit, and from the outer
-/// error per entry if data were held out.
-pub(crate) fn fit_in_words(relative_error: f64, outer_error: Option<f64>) -> String {
+/// The fit in words, from the divergence relative to that of a constant fit; and the same of the
+/// outer error if data were held out.
+pub(crate) fn fit_in_words(relative_error: f64, outer: Option<f64>) -> String {
     let fit = if relative_error.is_nan() {
         "X is constant: one number fits it.".into()
     } else if relative_error > 1.0 {
@@ -102,11 +107,16 @@ pub(crate) fn fit_in_words(relative_error: f64, outer_error: Option<f64>) -> Str
         let share = percent(1.0 - relative_error);
         format!("WH explains {share} of the divergence of a constant fit.")
     };
-    match outer_error {
+    match outer.filter(|ratio| ratio.is_finite()) {
         None => fit,
-        Some(error) => format!(
-            "{fit} On what the updates did not see, the outer error is {} per entry.",
-            short(error)
+        Some(ratio) if ratio > 1.0 => format!(
+            "{fit} On the data that the updates did not see, it is worse than a constant: its \
+             error is {} times that of a constant fit.",
+            short(ratio)
+        ),
+        Some(ratio) => format!(
+            "{fit} On the data that the updates did not see, it explains {}.",
+            percent(1.0 - ratio)
         ),
     }
 }
@@ -141,21 +151,40 @@ pub(crate) fn choice_in_words(choice: &Choice, entries: Option<f64>, penalties: 
     if taken.stage != Stage::Plain {
         return format!(
             "Your data want a penalty ({penalties}): the outer error is {} than that of plain \
-             updates stopped early ({} instead of {of_plain}).",
+             updates stopped early ({} instead of {of_plain}), by more than a standard error.",
             change(taken.outer_error),
             error(taken.outer_error),
         );
     }
-    let more = if best.outer_error < plain.outer_error {
-        ", which is less than a standard error"
-    } else {
-        ""
-    };
+    let best_change = change(best.outer_error);
+    if best.outer_error < plain.outer_error {
+        return format!(
+            "No penalty is shown to help: plain updates stopped early are taken, with an outer \
+             error of {of_plain}. That of the best λ ({penalties}) is {best_change}, a difference \
+             of less than a standard error."
+        );
+    }
     format!(
         "Your data want no penalty: plain updates stopped early won, with an outer error of \
-         {of_plain}. That of the best λ ({penalties}) is {}{more}.",
-        change(best.outer_error)
+         {of_plain}. That of the best λ ({penalties}) is {best_change}."
     )
+}
+
+/// Weights that have moved by less than this share of their start have hardly moved.
+const HARDLY: f64 = 0.01;
+
+/// A note on weights that the run did not decide: they hardly moved from their start, or ended at
+/// the largest λ that is allowed.
+pub(crate) fn caution(weights: &[f64], start: &[f64], largest: Option<f64>) -> &'static str {
+    let near = |(end, start): (&f64, &f64)| (end - start).abs() <= HARDLY * start.abs();
+    let at_largest = |weight: &&f64| largest.is_some_and(|largest| **weight >= 0.999 * largest);
+    if !weights.is_empty() && weights.iter().zip(start).all(near) {
+        " They hardly moved from their start, so they say little about the data."
+    } else if weights.iter().any(|weight| at_largest(&weight)) {
+        " The largest allowed λ (--lambda-max) was reached."
+    } else {
+        ""
+    }
 }
 
 /// The sizes of weights: "λ is 0.02", or "λ has the median 0.02, from 0.001 to 0.4".
@@ -198,7 +227,7 @@ mod tests {
             rows: None,
             columns: Some(vec!["a".into(), "b".into(), "c".into()]),
         };
-        let all = components(&w, &h, &labels, 2);
+        let all = components(&w, &h, None, &labels, 2);
         // 2·4 and 2·8 of 24.
         assert_eq!((all[0].number, all[1].number), (2, 1));
         assert!((all[0].share - 16.0 / 24.0).abs() < 1e-12);
@@ -222,9 +251,13 @@ mod tests {
         assert_eq!(percent(0.0), "0 %");
         assert!(fit_in_words(0.07, None).contains("explains 93 % of the divergence"));
         assert!(fit_in_words(1.5, Some(0.25)).contains("worse than a constant"));
+        assert!(fit_in_words(0.1, Some(1.5)).contains("its error is 1.5 times"));
         assert!(fit_in_words(f64::NAN, None).contains("constant"));
-        assert!(fit_in_words(0.1, Some(0.25)).contains("outer error is 0.25 per entry"));
+        assert!(fit_in_words(0.1, Some(0.25)).contains("did not see, it explains 75 %."));
         assert_eq!(weights_in_words(&[0.5]), "λ is 0.5");
+        assert!(caution(&[2.0, 1.001], &[2.001, 1.0], None).contains("hardly moved"));
+        assert!(caution(&[2.0, 54.6], &[1.0, 1.0], Some(54.6)).contains("--lambda-max"));
+        assert_eq!(caution(&[2.0, 0.0], &[1.0, 1.0], Some(54.6)), "");
         assert_eq!(weights_in_words(&[0.5, 0.5]), "all 2 weights λ are 0.5");
         assert!(weights_in_words(&[0.0, 1.0, 2.0]).contains("1 of them is 0"));
     }
@@ -248,6 +281,7 @@ mod tests {
         assert!(words(8.0, 1).contains("20 % lower than that of plain updates"));
         assert!(words(8.0, 1).contains("0.8 per entry instead of 1 per entry"));
         assert!(words(12.0, 0).contains("no penalty") && words(12.0, 0).contains("20 % higher."));
+        assert!(words(9.9, 0).contains("No penalty is shown to help"));
         assert!(words(9.9, 0).contains("less than a standard error"));
     }
 }

@@ -34,6 +34,10 @@ pub(crate) struct Summary<Settings> {
     /// E, the outer error.
     #[serde(default)]
     pub outer_error: f64,
+    /// The outer error of a constant, the mean of the data that the updates see, if data were held
+    /// out.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub outer_error_of_constant: Option<f64>,
     /// The tuned penalties, and the files of their weights.
     #[serde(default)]
     pub penalties: Vec<PenaltyRecord>,
@@ -176,6 +180,7 @@ impl<Settings> Summary<Settings> {
             iterations: outcome.iterations,
             selected_iteration: outcome.selected,
             outer_error: outcome.outer_error,
+            outer_error_of_constant: None,
             penalties: PenaltyRecord::all_of(outcome),
             held_out,
             outer: String::new(),
@@ -203,10 +208,22 @@ impl<Settings> Summary<Settings> {
 
     /// Adds the kind of outer error, and the reason for it.
     #[must_use]
-    pub fn with_outer(mut self, outer: OuterError, reason: Option<String>) -> Self {
+    pub fn with_outer(
+        mut self,
+        outer: OuterError,
+        reason: Option<String>,
+        of_constant: Option<f64>,
+    ) -> Self {
         self.outer = outer.to_string();
         self.outer_reason = reason;
+        self.outer_error_of_constant = of_constant;
         self
+    }
+
+    /// The outer error relative to that of a constant, if it is known.
+    pub fn relative_outer_error(&self) -> Option<f64> {
+        let constant = self.outer_error_of_constant?;
+        Some(self.outer_error / constant)
     }
 
     /// Adds the total weight of the entries of the divergence.

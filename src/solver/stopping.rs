@@ -30,7 +30,7 @@ impl fmt::Display for StopReason {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.pad(match self {
             Self::Converged => "converged",
-            Self::MaxIterations => "reached the last iteration",
+            Self::MaxIterations => "iteration limit reached",
             Self::OutOfPatience => "the outer error fell no further",
             Self::OwnRule => "a stopping rule ended it",
             Self::Interrupted => "interrupted",

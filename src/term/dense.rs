@@ -3,34 +3,26 @@
 use std::sync::Arc;
 
 use ndarray::{Array2, ArrayView2};
-use pulp::Arch;
 use rayon::prelude::*;
 
+use super::cotangent::Of;
 use super::distributed::Distributed;
 use super::kernel::WIDE;
 use super::listed::{Entries as ListedEntries, Listed};
 use super::lists::{Gaps, Lists};
-use super::pass::{Blocks, Pass, Weighting, What};
+use super::pass::What;
 use super::quadratic::Quadratic;
 use super::sparse::Sparse;
+use super::tile::{Blocks, Numbers, Weighting};
+use super::walk::{Job, Source, Walk};
 use super::{At, Bars, DataTerm, Denominator, Moves, Needs, PartsOf, SharedTerm};
 use crate::criterion::Entries;
 use crate::divergence::Fused;
-use crate::engine::{
-    Aligned, Entry, Frobenius, General, ItakuraSaito, KullbackLeibler, MOST_LANES, PlugIn, Real,
-    lanes_here,
-};
+use crate::engine::{Aligned, Real, lanes_here};
 use crate::factors::Side;
 use crate::numerics::Precision;
 use crate::problem::{Problem, Weights};
 use crate::sparse::Matrix;
-
-/// With fewer multiplications, another thread costs more than it saves.
-const WORTH_SHARING: usize = 1 << 16;
-/// Tasks hold a multiple of this many rows, which are whole blocks on every machine.
-const WHOLE: usize = WIDE * MOST_LANES;
-/// Largest number of rows in one task.
-const ROWS: usize = 64;
 
 /// The settings of a data term, beside the problem.
 #[derive(Debug)]
@@ -64,17 +56,18 @@ pub(crate) fn fused(problem: &Problem, asked: Asked) -> SharedTerm {
 pub(super) struct OneSide<T> {
     pub(super) rows: usize,
     pub(super) columns: usize,
-    x: Aligned<T>,
+    x: Packed<T>,
     weights: Option<Aligned<T>>,
     length: usize,
+    weighting: Weighting,
 }
 
-/// A matrix and its weights, for the passes of both sides.
+/// The numbers of X. Half of the bits take half the memory, and are read in half the time.
 #[derive(Debug)]
-struct Sides<T> {
-    of_w: OneSide<T>,
-    of_h: OneSide<T>,
-    weighting: Weighting,
+enum Packed<T> {
+    Whole(Aligned<T>),
+    /// Divided by their unit.
+    Half(Aligned<f32>, f64),
 }
 
 /// The kind of E.
@@ -87,12 +80,13 @@ enum OuterError<T> {
     /// A divergence over listed entries.
     HeldOut(Listed),
     /// A divergence over another matrix.
-    OfMatrix(Fused, Sides<T>),
+    OfMatrix(Fused, OneSide<T>),
 }
 
 #[derive(Debug)]
 struct Dense<T> {
-    x: Sides<T>,
+    of_w: OneSide<T>,
+    of_h: OneSide<T>,
     /// Entries that are not fitted, if they are few and ∇⁺ is 1.
     gaps: Option<Gaps>,
     /// The term without entries of WH, if it applies.
@@ -107,42 +101,52 @@ pub(super) fn rows_per_block<T: Real>() -> usize {
     WIDE * lanes_here::<T>()
 }
 
-impl<T: Real> Sides<T> {
-    fn new(x: &Array2<f64>, mask: Option<&Weights>) -> Self {
-        let weighting = match mask {
-            None => Weighting::None,
-            Some(Weights::Binary(_)) => Weighting::Sign,
-            Some(Weights::Real(_)) => Weighting::Array,
-            Some(Weights::Listed { .. }) => unreachable!("weights of a sparse X"),
-        };
-        // A tiny negative number. Its sign marks an entry that is not fitted, and such an entry
-        // adds nothing to a sum over all, because ∇⁻ is a multiple of x.
-        let masked = match T::PRECISION {
-            Precision::F64 => -1e-200,
-            Precision::F32 => -1e-30,
-        };
-        let stored = |i: usize, j: usize| match (weighting, mask) {
-            (Weighting::Sign, Some(mask)) if mask[(i, j)] == 0.0 => masked,
-            _ => x[[i, j]],
-        };
-        let (n, m) = x.dim();
-        let array = match mask {
-            Some(Weights::Real(weights)) => Some(weights),
-            _ => None,
-        };
-        Self {
-            of_w: OneSide::new([n, m], &stored, array.map(|array| array.view())),
-            of_h: OneSide::new([m, n], &|j, i| stored(i, j), array.map(|array| array.t())),
-            weighting,
+/// A matrix with a mask, for the passes of one side. If it has a unit, its numbers take 32 bits.
+fn masked<T: Real>(
+    x: &Array2<f64>,
+    mask: Option<&Weights>,
+    side: Side,
+    unit: Option<f64>,
+) -> OneSide<T> {
+    let (signs, array) = match mask {
+        None => (None, None),
+        Some(Weights::Real(weights)) => (None, Some(weights)),
+        Some(Weights::Listed { .. }) => unreachable!("weights of a sparse X"),
+        Some(binary) => (Some(binary), None),
+    };
+    // A negative number marks an entry that is not fitted.
+    let stored = |i: usize, j: usize| match signs {
+        Some(signs) if signs[(i, j)] == 0.0 => -1.0,
+        _ => x[[i, j]],
+    };
+    let (n, m) = x.dim();
+    let mut packed = match side {
+        Side::W => OneSide::new([n, m], &stored, array.map(|array| array.view()), unit),
+        Side::H => {
+            let weights = array.map(|array| array.t());
+            OneSide::new([m, n], &|j, i| stored(i, j), weights, unit)
         }
+    };
+    if signs.is_some() {
+        packed.weighting = Weighting::Sign;
     }
+    packed
+}
 
-    fn side(&self, side: Side) -> &OneSide<T> {
-        match side {
-            Side::W => &self.of_w,
-            Side::H => &self.of_h,
-        }
+/// A number whose multiples are all entries, with factors that 32 bits hold exactly. Counts have
+/// the unit 1, and parts of counts often have their smallest number. `None` if there is none, or if
+/// 32 bits are all that the type has.
+fn unit<T: Real>(x: &Array2<f64>) -> Option<f64> {
+    if size_of::<T>() <= size_of::<f32>() {
+        return None;
     }
+    let rows = || (0..x.nrows()).into_par_iter().map(|row| x.row(row));
+    let positive = rows().flat_map_iter(|row| row.into_iter().copied().filter(|x| *x > 0.0));
+    let smallest = positive.reduce(|| f64::INFINITY, f64::min);
+    [1.0, smallest].into_iter().find(|unit| {
+        let exact = |x: &f64| f64::from((x / unit) as f32) * unit == *x;
+        rows().all(|row| row.iter().all(exact))
+    })
 }
 
 impl<T: Real> Dense<T> {
@@ -164,19 +168,28 @@ impl<T: Real> Dense<T> {
             }
             (Entries::HeldOut, Some(second)) => {
                 let second = second.as_dense().expect("like X");
-                let sides = Sides::new(second, problem.held_out_weights());
-                OuterError::OfMatrix(of_outer, sides)
+                let of_w = masked(
+                    second,
+                    problem.held_out_weights(),
+                    Side::W,
+                    unit::<T>(second),
+                );
+                OuterError::OfMatrix(of_outer, of_w)
             }
         };
-        let x_sides = Sides::new(x, mask);
-        let (beta, weighting) = (divergence.plain_beta(), x_sides.weighting);
+        let beta = divergence.plain_beta();
+        let is_quadratic = beta == Some(2.0) && mask.is_none();
+        // (Products with X read it as it is.)
+        let unit = if is_quadratic { None } else { unit::<T>(x) };
+        let of_w = masked::<T>(x, mask, Side::W, unit);
+        let weighting = of_w.weighting;
         Self {
-            x: x_sides,
+            of_w,
+            of_h: masked(x, mask, Side::H, unit),
             gaps: mask
                 .filter(|_| beta == Some(1.0) && weighting == Weighting::Sign)
                 .and_then(Gaps::of),
-            quadratic: (beta == Some(2.0) && weighting == Weighting::None)
-                .then(|| Quadratic::new(x)),
+            quadratic: is_quadratic.then(|| Quadratic::new(x)),
             divergence,
             outer,
             floor,
@@ -184,57 +197,51 @@ impl<T: Real> Dense<T> {
     }
 
     fn side(&self, side: Side) -> &OneSide<T> {
-        self.x.side(side)
-    }
-
-    /// A pass of the updates over all rows of a side.
-    fn pass(
-        &self,
-        what: What,
-        side: &OneSide<T>,
-        job: &Job<'_>,
-        out: &mut [f64],
-        second: &mut [f64],
-    ) {
-        let weighting = match (what, &self.gaps) {
-            (What::Errors, _) | (_, None) => self.x.weighting,
-            // Sums of ∇⁻ are over all entries, and `Gaps` makes those of ∇⁺.
-            (_, Some(_)) => Weighting::None,
-        };
-        let pass = Walk {
-            what,
-            divergence: &self.divergence,
-            weighting,
-            floor: self.floor,
-        };
-        pass.over(side, job, out, second);
-    }
-
-    /// The divergence and the matrix of E, if E is a sum over a whole matrix.
-    fn outer_matrix(&self) -> (&Fused, &Sides<T>) {
-        match &self.outer {
-            OuterError::Divergence | OuterError::HeldOut(_) => (&self.divergence, &self.x),
-            OuterError::OfTraining(divergence) => (divergence, &self.x),
-            OuterError::OfMatrix(divergence, sides) => (divergence, sides),
+        match side {
+            Side::W => &self.of_w,
+            Side::H => &self.of_h,
         }
     }
 
-    /// A pass of E over all rows of a side.
-    fn outer_pass(&self, what: What, side: Side, job: &Job<'_>, out: &mut [f64]) {
-        let (divergence, sides) = self.outer_matrix();
-        let pass = Walk {
-            what,
+    /// The divergence of the fitted entries.
+    fn errors(&self) -> Walk<'_> {
+        Walk {
+            divergence: &self.divergence,
+            weighting: self.of_w.weighting,
+            floor: self.floor,
+        }
+    }
+
+    /// The same for the parts of updates.
+    fn updates(&self) -> Walk<'_> {
+        let mut walk = self.errors();
+        if self.gaps.is_some() {
+            // Sums of ∇⁻, a multiple of x, are over all entries; `Gaps` makes those of ∇⁺.
+            walk.weighting = Weighting::Zeroed;
+        }
+        walk
+    }
+
+    /// The divergence and the matrix of E, if E is a sum over a whole matrix.
+    fn outer_matrix(&self) -> Option<(Walk<'_>, &OneSide<T>)> {
+        let (divergence, of_w) = match &self.outer {
+            OuterError::HeldOut(_) => return None,
+            OuterError::Divergence => (&self.divergence, &self.of_w),
+            OuterError::OfTraining(divergence) => (divergence, &self.of_w),
+            OuterError::OfMatrix(divergence, of_w) => (divergence, of_w),
+        };
+        let walk = Walk {
             divergence,
-            weighting: sides.weighting,
+            weighting: of_w.weighting,
             floor: self.floor,
         };
-        pass.over(sides.side(side), job, out, &mut []);
+        Some((walk, of_w))
     }
 
     /// Returns true if P is the same for all rows.
     fn is_constant(&self) -> bool {
         self.divergence.positive_is_one()
-            && self.x.weighting == Weighting::None
+            && self.of_w.weighting == Weighting::None
             && self.gaps.is_none()
     }
 
@@ -247,118 +254,13 @@ impl<T: Real> Dense<T> {
     }
 }
 
-/// The source of a pass's rows.
-pub(super) trait Source<T: Real>: Sync {
-    /// n and m.
-    fn shape(&self) -> [usize; 2];
-
-    /// Rows in one task.
-    fn rows_per_task(&self, rank: usize) -> usize;
-
-    /// Some rows, beginning with a whole block, and the index of that block in the given data.
-    fn with_rows(
-        &self,
-        first: usize,
-        count: usize,
-        weighting: Weighting,
-        run: &mut dyn FnMut(Blocks<'_, T>, usize),
-    );
-}
-
-/// A pass on all cores.
-pub(super) struct Walk<'a> {
-    pub(super) what: What,
-    pub(super) divergence: &'a Fused,
-    pub(super) weighting: Weighting,
-    pub(super) floor: f64,
-}
-
-impl Walk<'_> {
-    /// Makes the pass over all rows of a side.
-    pub(super) fn over<T: Real>(
-        &self,
-        side: &impl Source<T>,
-        job: &Job<'_>,
-        out: &mut [f64],
-        second: &mut [f64],
-    ) {
-        let (beta, shift) = match self.divergence {
-            Fused::Beta { beta, shift } => (*beta, *shift),
-            Fused::PerEntry(functions) => {
-                return self.with(PlugIn(functions.as_ref()), 0.0, side, job, out, second);
-            }
-        };
-        match beta {
-            2.0 => self.with(Frobenius, shift, side, job, out, second),
-            1.0 => self.with(KullbackLeibler, shift, side, job, out, second),
-            0.0 => self.with(ItakuraSaito, shift, side, job, out, second),
-            beta => self.with(General::new(beta), shift, side, job, out, second),
-        }
-    }
-
-    fn with<T: Real, D: Entry>(
-        &self,
-        divergence: D,
-        shift: f64,
-        side: &impl Source<T>,
-        job: &Job<'_>,
-        out: &mut [f64],
-        second: &mut [f64],
-    ) {
-        let rank = job.rank;
-        let [all_rows, _] = side.shape();
-        let other = T::rounded(job.other);
-        let other_bars = job.other_bars.map(T::rounded);
-        let rows = side.rows_per_task(rank);
-        let width = out.len() / all_rows;
-        let cut = |values: &'_ [f64], first: usize, count: usize| {
-            let each = values.len() / all_rows;
-            first * each..(first + count) * each
-        };
-        let run = |task: usize, out: &mut [f64], second: &mut [f64]| {
-            let (first_row, count) = (task * rows, out.len() / width);
-            side.with_rows(first_row, count, self.weighting, &mut |blocks, first| {
-                Arch::new().dispatch(Pass {
-                    what: self.what,
-                    divergence,
-                    blocks,
-                    first,
-                    floor: T::from_f64(self.floor),
-                    shift: T::from_f64(shift),
-                    own: &job.own[first_row * rank..(first_row + count) * rank],
-                    other: &other,
-                    own_bars: job.own_bars.map(|bars| &bars[cut(bars, first_row, count)]),
-                    other_bars: other_bars.each_ref().map(|bars| &bars[..]),
-                    sums: job.sums,
-                    rank,
-                    out: &mut *out,
-                    second: &mut *second,
-                });
-            });
-        };
-        if rows >= all_rows {
-            run(0, out, second);
-        } else if second.is_empty() {
-            let tasks = out.par_chunks_mut(rows * width).enumerate();
-            tasks.for_each(|(task, out)| run(task, out, &mut []));
-        } else {
-            let tasks = out
-                .par_chunks_mut(rows * width)
-                .zip(second.par_chunks_mut(rows * width));
-            tasks
-                .enumerate()
-                .for_each(|(task, (out, second))| run(task, out, second));
-        }
-    }
-}
-
 impl<T: Real> Source<T> for OneSide<T> {
     fn shape(&self) -> [usize; 2] {
         [self.rows, self.columns]
     }
 
-    fn rows_per_task(&self, rank: usize) -> usize {
-        share(self.rows, self.columns * rank)
+    fn most_rows(&self) -> Option<usize> {
+        None
     }
 
     fn with_rows(
@@ -372,93 +274,86 @@ impl<T: Real> Source<T> for OneSide<T> {
     }
 }
 
-/// Rows in one task, if each takes `work` multiplications.
-pub(super) fn share(rows: usize, work: usize) -> usize {
-    let threads = rayon::current_num_threads();
-    if threads == 1 || rows * work < WORTH_SHARING {
-        rows.next_multiple_of(WHOLE)
-    } else {
-        let fair = rows.div_ceil(2 * threads);
-        fair.next_multiple_of(WHOLE).min(ROWS)
-    }
-}
-
-/// The input of a pass beside X.
-#[derive(Clone, Copy)]
-pub(super) struct Job<'a> {
-    pub(super) own: &'a [f64],
-    pub(super) other: &'a [f64],
-    pub(super) own_bars: [&'a [f64]; 2],
-    pub(super) other_bars: [&'a [f64]; 2],
-    pub(super) sums: &'a [f64],
-    pub(super) rank: usize,
-}
-
-impl<'a> Job<'a> {
-    pub(super) fn new(own: &'a [f64], other: &'a [f64], rank: usize) -> Self {
-        Self {
-            own,
-            other,
-            own_bars: [&[]; 2],
-            other_bars: [&[]; 2],
-            sums: &[],
-            rank,
-        }
-    }
-}
-
 /// A matrix without weights.
 pub(super) fn pack<T: Real>(
     shape: [usize; 2],
     entry: &(impl Fn(usize, usize) -> f64 + Sync),
 ) -> OneSide<T> {
-    OneSide::new(shape, entry, None)
+    OneSide::new(shape, entry, None, None)
 }
 
 impl<T: Real> OneSide<T> {
     /// X from the block that begins with this row.
     pub(super) fn beginning_with(&self, row: usize) -> &[T] {
-        &self.x.get(self.length)[row * self.columns..]
+        match &self.x {
+            Packed::Whole(x) => &x.get(self.length)[row * self.columns..],
+            Packed::Half(..) => unreachable!("products read X in its type"),
+        }
     }
 
     /// Packs blocks of rows one after another, each column by column.
     pub(super) fn new(
-        [rows, columns]: [usize; 2],
+        shape: [usize; 2],
         x: &(impl Fn(usize, usize) -> f64 + Sync),
         weights: Option<ArrayView2<'_, f64>>,
+        unit: Option<f64>,
     ) -> Self {
         let lanes = rows_per_block::<T>();
-        let length = rows.next_multiple_of(lanes) * columns;
-        let pack = |entry: &(dyn Fn(usize, usize) -> f64 + Sync)| {
-            let mut values = Aligned::new(length);
-            let blocks = values.get_mut(length).par_chunks_mut(columns * lanes);
-            blocks.enumerate().for_each(|(block, packed)| {
-                for lane in 0..lanes.min(rows - block * lanes) {
-                    for j in 0..columns {
-                        packed[j * lanes + lane] = T::from_f64(entry(block * lanes + lane, j));
-                    }
-                }
-            });
-            values
-        };
+        let [rows, columns] = shape;
         Self {
             rows,
             columns,
-            x: pack(x),
-            weights: weights.map(|weights| pack(&|i, j| weights[[i, j]])),
-            length,
+            x: match unit {
+                Some(unit) => {
+                    // (A mark stays negative, however large the unit is.)
+                    let divided = |i: usize, j: usize| match x(i, j) {
+                        mark if mark < 0.0 => -1.0,
+                        x => x / unit,
+                    };
+                    Packed::Half(packed(shape, lanes, &divided), unit)
+                }
+                None => Packed::Whole(packed(shape, lanes, x)),
+            },
+            weighting: match weights {
+                None => Weighting::None,
+                Some(_) => Weighting::Array,
+            },
+            weights: weights.map(|weights| packed(shape, lanes, &|i, j| weights[[i, j]])),
+            length: rows.next_multiple_of(lanes) * columns,
         }
     }
 
     pub(super) fn blocks(&self, weighting: Weighting) -> Blocks<'_, T> {
         let weights = self.weights.as_ref();
         Blocks {
-            x: self.x.get(self.length),
+            x: match &self.x {
+                Packed::Whole(x) => Numbers::Whole(x.get(self.length)),
+                Packed::Half(x, unit) => Numbers::Half(x.get(self.length), T::from_f64(*unit)),
+            },
             weights: weights.map_or(&[], |weights| weights.get(self.length)),
             weighting,
             columns: self.columns,
         }
     }
+}
+
+/// Blocks of rows one after another, each column by column.
+fn packed<V: Real>(
+    [rows, columns]: [usize; 2],
+    lanes: usize,
+    entry: &(impl Fn(usize, usize) -> f64 + Sync),
+) -> Aligned<V> {
+    let length = rows.next_multiple_of(lanes) * columns;
+    let mut values = Aligned::new(length);
+    let blocks = values.get_mut(length).par_chunks_mut(columns * lanes);
+    blocks.enumerate().for_each(|(block, packed)| {
+        for lane in 0..lanes.min(rows - block * lanes) {
+            for j in 0..columns {
+                packed[j * lanes + lane] = V::from_f64(entry(block * lanes + lane, j));
+            }
+        }
+    });
+    values
 }
 
 /// `Σ_j rows_jk`.
@@ -470,6 +365,15 @@ pub(super) fn sums(rows: &[f64], rank: usize) -> Vec<f64> {
         }
     }
     sums
+}
+
+/// Adds the same numbers to every row.
+pub(super) fn add_to_rows(rows: &mut [f64], share: &[f64]) {
+    for row in rows.chunks_exact_mut(share.len().max(1)) {
+        row.iter_mut()
+            .zip(share)
+            .for_each(|(value, share)| *value += share);
+    }
 }
 
 impl<T: Real> DataTerm for Dense<T> {
@@ -494,10 +398,11 @@ impl<T: Real> DataTerm for Dense<T> {
         let mut parts = room.resized(at.factor.len());
         let job = Job {
             sums: if self.is_constant() { &sums } else { &[] },
-            ..Job::new(at.factor, at.other, at.rank)
+            ..Job::new(at)
         };
         let PartsOf { negative, positive } = &mut parts;
-        self.pass(What::Parts, self.side(side), &job, negative, positive);
+        self.updates()
+            .over(What::Parts, self.side(side), &job, negative, positive);
         if let Some(gaps) = self.gaps(side) {
             gaps.add_complement(&sums, at.other, positive);
         }
@@ -528,19 +433,14 @@ impl<T: Real> DataTerm for Dense<T> {
             positive: vec![0.0; at.factor.len()],
         };
         let job = Job {
-            own_bars: [moves.factor, &[]],
-            other_bars: [other, &[]],
+            moves: [moves.factor, other],
             sums: if self.is_constant() { &sums } else { &[] },
-            ..Job::new(at.factor, at.other, at.rank)
+            ..Job::new(at)
         };
         let PartsOf { negative, positive } = &mut dot;
-        self.pass(
-            What::PartsTangent,
-            self.side(side),
-            &job,
-            negative,
-            positive,
-        );
+        let side_data = self.side(side);
+        self.updates()
+            .over(What::PartsTangent, side_data, &job, negative, positive);
         if let (Some(gaps), Some(other)) = (self.gaps(side), moves.other) {
             gaps.add_complement(&sums, other, positive);
         }
@@ -548,38 +448,21 @@ impl<T: Real> DataTerm for Dense<T> {
     }
 
     fn parts_cotangent(&self, side: Side, at: At<'_>, of: &PartsOf, needs: Needs) -> Bars {
-        let (here, there) = (self.side(side), self.side(side.other()));
         if let Some(quadratic) = &self.quadratic {
-            return quadratic.parts_cotangent(there, at, of, needs);
+            return quadratic.parts_cotangent(self.side(side.other()), at, of, needs);
         }
-        let bars = [of.negative.as_slice(), of.positive.as_slice()];
-        let factor = || {
-            let mut out = vec![0.0; at.factor.len()];
-            let job = Job {
-                own_bars: bars,
-                ..Job::new(at.factor, at.other, at.rank)
-            };
-            self.pass(What::PartsOfFactor, here, &job, &mut out, &mut []);
-            out
-        };
-        let other = || {
+        let given = Of::Parts(&of.negative, &of.positive);
+        let mut bars = self.updates().cotangent(self.side(side), at, given, needs);
+        if let Some(other) = &mut bars.other {
             let sums = sums(&of.positive, at.rank);
-            let mut out = vec![0.0; at.other.len()];
-            let job = Job {
-                other_bars: bars,
-                sums: if self.is_constant() { &sums } else { &[] },
-                ..Job::new(at.other, at.factor, at.rank)
-            };
-            self.pass(What::PartsOfOther, there, &job, &mut out, &mut []);
-            if let Some(gaps) = self.gaps(side.other()) {
-                gaps.add_complement(&sums, &of.positive, &mut out);
+            if self.is_constant() {
+                add_to_rows(other, &sums);
             }
-            out
-        };
-        Bars {
-            factor: needs.factor.then(factor),
-            other: needs.other.then(other),
+            if let Some(gaps) = self.gaps(side.other()) {
+                gaps.add_complement(&sums, &of.positive, other);
+            }
         }
+        bars
     }
 
     fn divergences(&self, side: Side, at: At<'_>) -> Vec<f64> {
@@ -589,56 +472,70 @@ impl<T: Real> DataTerm for Dense<T> {
         }
         let side = self.side(side);
         let mut out = vec![0.0; side.rows];
-        let job = Job::new(at.factor, at.other, at.rank);
-        self.pass(What::Errors, side, &job, &mut out, &mut []);
+        self.errors()
+            .over(What::Errors, side, &Job::new(at), &mut out, &mut []);
         out
     }
 
     fn outer_errors(&self, at: At<'_>) -> Vec<f64> {
-        match &self.outer {
-            OuterError::Divergence => self.divergences(Side::W, at),
-            OuterError::HeldOut(held_out) => held_out.errors(Side::W, at),
-            OuterError::OfTraining(_) | OuterError::OfMatrix(..) => {
-                let mut out = vec![0.0; self.x.of_w.rows];
-                let job = Job::new(at.factor, at.other, at.rank);
-                self.outer_pass(What::Errors, Side::W, &job, &mut out);
+        match (&self.outer, self.outer_matrix()) {
+            (OuterError::HeldOut(held_out), _) => held_out.errors(Side::W, at),
+            (OuterError::OfTraining(_) | OuterError::OfMatrix(..), Some((walk, of_w))) => {
+                let mut out = vec![0.0; of_w.rows];
+                walk.over(What::Errors, of_w, &Job::new(at), &mut out, &mut []);
                 out
             }
+            _ => self.divergences(Side::W, at),
         }
     }
 
     fn outer_cotangent(&self, at: At<'_>, of: &[f64], needs: Needs) -> Bars {
         match (&self.outer, &self.quadratic) {
-            (OuterError::HeldOut(held_out), _) => {
-                return held_out.errors_cotangent(at, of, needs);
-            }
+            (OuterError::HeldOut(held_out), _) => held_out.errors_cotangent(at, of, needs),
             (OuterError::Divergence, Some(quadratic)) => {
-                let sides = [&self.x.of_w, &self.x.of_h];
-                return quadratic.errors_cotangent(sides, Side::W, at, of, needs);
+                let sides = [&self.of_w, &self.of_h];
+                quadratic.errors_cotangent(sides, Side::W, at, of, needs)
             }
-            _ => {}
+            _ => {
+                let (walk, of_w) = self.outer_matrix().expect("not listed entries");
+                walk.cotangent(of_w, at, Of::Errors(of), needs)
+            }
         }
-        let factor = || {
-            let mut out = vec![0.0; at.factor.len()];
-            let job = Job {
-                own_bars: [of, &[]],
-                ..Job::new(at.factor, at.other, at.rank)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ndarray::array;
+
+    #[test]
+    fn a_unit_is_found_only_if_it_is_exact() {
+        let counts = array![[0.0, 3.0], [70_000.0, 1.0]];
+        assert_eq!(unit::<f64>(&counts), Some(1.0));
+        assert_eq!(unit::<f32>(&counts), None);
+        let of_seen = 0.9f64.recip();
+        assert_eq!(unit::<f64>(&counts.mapv(|x| x * of_seen)), Some(of_seen));
+        assert_eq!(unit::<f64>(&array![[0.1, 0.37]]), None);
+        // 2²⁴ + 1 needs 25 bits.
+        assert_eq!(unit::<f64>(&array![[16_777_217.0, 1.0]]), None);
+        assert_eq!(unit::<f64>(&array![[1e300, 2e300, 0.0]]), Some(1e300));
+    }
+
+    #[test]
+    fn numbers_in_half_the_memory_are_the_same_numbers() {
+        let x = Array2::from_shape_fn((11, 7), |(i, j)| ((i * 5 + j * 3) % 9) as f64 * 1e300);
+        let mask = Weights::from(Array2::from_shape_fn((11, 7), |(i, j)| {
+            f64::from((i + j) % 4 != 0)
+        }));
+        for side in [Side::W, Side::H] {
+            let numbers = |unit| {
+                let packed = masked::<f64>(&x, Some(&mask), side, unit);
+                let mut read = vec![0.0; packed.length];
+                packed.blocks(Weighting::Sign).x.copy(0, &mut read);
+                read.iter().map(|x| x.max(-1.0)).collect::<Vec<f64>>()
             };
-            self.outer_pass(What::ErrorsOfFactor, Side::W, &job, &mut out);
-            out
-        };
-        let other = || {
-            let mut out = vec![0.0; at.other.len()];
-            let job = Job {
-                other_bars: [of, &[]],
-                ..Job::new(at.other, at.factor, at.rank)
-            };
-            self.outer_pass(What::ErrorsOfOther, Side::H, &job, &mut out);
-            out
-        };
-        Bars {
-            factor: needs.factor.then(factor),
-            other: needs.other.then(other),
+            assert_eq!(numbers(Some(1e300)), numbers(None));
         }
     }
 }

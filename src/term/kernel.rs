@@ -23,7 +23,7 @@ const COMPONENTS: usize = 4;
 /// Returns true if twice as many sums fit into the registers. Processors with vectors of 64 bytes
 /// have 32 registers, others 16.
 #[inline(always)]
-fn has_many_registers<T: Real, S: Simd>() -> bool {
+pub(super) fn has_many_registers<T: Real, S: Simd>() -> bool {
     T::lanes::<S>() * size_of::<T>() >= 64
 }
 

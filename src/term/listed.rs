@@ -18,8 +18,7 @@ use pulp::Arch;
 use rayon::prelude::*;
 
 use super::background::Background;
-use super::pass::What;
-use super::strip::{Strips, Taken};
+use super::strip::{Strips, Taken, What};
 use super::{At, Bars, Denominator, Moves, Needs, PartsOf};
 use crate::divergence::Fused;
 use crate::engine::{Entry, Frobenius, General, ItakuraSaito, KullbackLeibler, PlugIn, lanes_here};

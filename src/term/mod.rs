@@ -20,6 +20,7 @@
 //! | `distributed` | the rows of one process by any of these, and sums over all processes |
 
 mod background;
+mod cotangent;
 mod dense;
 mod distributed;
 mod kernel;
@@ -31,6 +32,8 @@ mod sparse;
 mod streamed;
 mod strip;
 mod tape;
+mod tile;
+mod walk;
 
 use std::fmt::Debug;
 use std::sync::Arc;

@@ -12,8 +12,9 @@ use parking_lot::Mutex;
 use pulp::Arch;
 use rayon::prelude::*;
 
-use super::dense::{OneSide, pack, share};
+use super::dense::{OneSide, pack};
 use super::kernel::{Multiply, Times};
+use super::walk::share;
 use super::{At, Bars, Moves, Needs, PartsOf};
 use crate::engine::Real;
 use crate::factors::Side;

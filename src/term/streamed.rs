@@ -3,9 +3,12 @@
 //!
 //! It takes the time of a dense matrix, and the memory of a few rows.
 
-use super::dense::{Job, OneSide, Source, Walk, rows_per_block};
+use super::cotangent::Of;
+use super::dense::{OneSide, add_to_rows, rows_per_block};
 use super::listed::{Entries, Lines};
-use super::pass::{Blocks, Weighting, What};
+use super::pass::What;
+use super::tile::{Blocks, Weighting};
+use super::walk::{Job, Source, Walk};
 use super::{At, Bars, Moves, Needs, PartsOf};
 use crate::divergence::Fused;
 use crate::factors::Side;
@@ -32,8 +35,8 @@ impl Source<f64> for Stream<'_> {
         [self.lines.count(), self.columns]
     }
 
-    fn rows_per_task(&self, _rank: usize) -> usize {
-        ROWS.next_multiple_of(rows_per_block::<f64>())
+    fn most_rows(&self) -> Option<usize> {
+        Some(ROWS.next_multiple_of(rows_per_block::<f64>()))
     }
 
     fn with_rows(
@@ -65,6 +68,7 @@ impl Source<f64> for Stream<'_> {
             [count, self.columns],
             &|i, j| x[[i, j]],
             weights.as_ref().map(|weights| weights.view()),
+            None,
         );
         run(side.blocks(weighting), 0);
     }
@@ -79,31 +83,33 @@ impl Streamed {
         }
     }
 
-    fn walk(&self, what: What, side: Side, job: &Job<'_>, out: &mut [f64], second: &mut [f64]) {
-        let lines = self.entries.side(side);
-        let plain = self.entries.elsewhere == 1.0 && !lines.is_weighted();
-        let walk = Walk {
-            what,
+    fn is_plain(&self) -> bool {
+        self.entries.elsewhere == 1.0 && !self.entries.sides[0].is_weighted()
+    }
+
+    fn walk(&self) -> Walk<'_> {
+        Walk {
             divergence: &self.divergence,
-            weighting: if plain {
+            weighting: if self.is_plain() {
                 Weighting::None
             } else {
                 Weighting::Array
             },
             floor: self.floor,
-        };
-        let stream = Stream {
-            lines,
+        }
+    }
+
+    fn rows(&self, side: Side) -> Stream<'_> {
+        Stream {
+            lines: self.entries.side(side),
             columns: self.entries.side(side.other()).count(),
             elsewhere: self.entries.elsewhere,
-        };
-        walk.over(&stream, job, out, second);
+        }
     }
 
     /// Column sums for P, if ∇⁺ is 1 everywhere.
     fn sums(&self, rows: &[f64], rank: usize) -> Vec<f64> {
-        let plain = self.entries.elsewhere == 1.0 && !self.entries.sides[0].is_weighted();
-        if self.divergence.positive_is_one() && plain {
+        if self.divergence.positive_is_one() && self.is_plain() {
             super::dense::sums(rows, rank)
         } else {
             Vec::new()
@@ -115,10 +121,11 @@ impl Streamed {
         let sums = self.sums(at.other, at.rank);
         let job = Job {
             sums: &sums,
-            ..Job::new(at.factor, at.other, at.rank)
+            ..Job::new(at)
         };
         let PartsOf { negative, positive } = &mut parts;
-        self.walk(What::Parts, side, &job, negative, positive);
+        self.walk()
+            .over(What::Parts, &self.rows(side), &job, negative, positive);
         parts
     }
 
@@ -130,13 +137,14 @@ impl Streamed {
         let other = moves.other.unwrap_or(&[]);
         let sums = self.sums(other, at.rank);
         let job = Job {
-            own_bars: [moves.factor, &[]],
-            other_bars: [other, &[]],
+            moves: [moves.factor, other],
             sums: &sums,
-            ..Job::new(at.factor, at.other, at.rank)
+            ..Job::new(at)
         };
         let PartsOf { negative, positive } = &mut dot;
-        self.walk(What::PartsTangent, side, &job, negative, positive);
+        let rows = self.rows(side);
+        self.walk()
+            .over(What::PartsTangent, &rows, &job, negative, positive);
         dot
     }
 
@@ -147,62 +155,24 @@ impl Streamed {
         of: &PartsOf,
         needs: Needs,
     ) -> Bars {
-        let bars = [of.negative.as_slice(), of.positive.as_slice()];
-        let factor = || {
-            let mut out = vec![0.0; at.factor.len()];
-            let job = Job {
-                own_bars: bars,
-                ..Job::new(at.factor, at.other, at.rank)
-            };
-            self.walk(What::PartsOfFactor, side, &job, &mut out, &mut []);
-            out
-        };
-        let other = || {
-            let mut out = vec![0.0; at.other.len()];
-            let sums = self.sums(&of.positive, at.rank);
-            let job = Job {
-                other_bars: bars,
-                sums: &sums,
-                ..Job::new(at.other, at.factor, at.rank)
-            };
-            self.walk(What::PartsOfOther, side.other(), &job, &mut out, &mut []);
-            out
-        };
-        Bars {
-            factor: needs.factor.then(factor),
-            other: needs.other.then(other),
+        let given = Of::Parts(&of.negative, &of.positive);
+        let mut bars = self.walk().cotangent(&self.rows(side), at, given, needs);
+        if let Some(other) = &mut bars.other {
+            add_to_rows(other, &self.sums(&of.positive, at.rank));
         }
+        bars
     }
 
     pub(super) fn errors(&self, side: Side, at: At<'_>) -> Vec<f64> {
-        let mut errors = vec![0.0; self.entries.side(side).count()];
-        let job = Job::new(at.factor, at.other, at.rank);
-        self.walk(What::Errors, side, &job, &mut errors, &mut []);
+        let rows = self.rows(side);
+        let mut errors = vec![0.0; rows.shape()[0]];
+        self.walk()
+            .over(What::Errors, &rows, &Job::new(at), &mut errors, &mut []);
         errors
     }
 
     pub(super) fn errors_cotangent(&self, at: At<'_>, of: &[f64], needs: Needs) -> Bars {
-        let factor = || {
-            let mut out = vec![0.0; at.factor.len()];
-            let job = Job {
-                own_bars: [of, &[]],
-                ..Job::new(at.factor, at.other, at.rank)
-            };
-            self.walk(What::ErrorsOfFactor, Side::W, &job, &mut out, &mut []);
-            out
-        };
-        let other = || {
-            let mut out = vec![0.0; at.other.len()];
-            let job = Job {
-                other_bars: [of, &[]],
-                ..Job::new(at.other, at.factor, at.rank)
-            };
-            self.walk(What::ErrorsOfOther, Side::H, &job, &mut out, &mut []);
-            out
-        };
-        Bars {
-            factor: needs.factor.then(factor),
-            other: needs.other.then(other),
-        }
+        let rows = self.rows(Side::W);
+        self.walk().cotangent(&rows, at, Of::Errors(of), needs)
     }
 }

@@ -6,13 +6,32 @@
 use pulp::{Simd, WithSimd};
 
 use super::listed::Lines;
-use super::pass::What;
 use crate::engine::{Entry, Lanes, Real};
 
 /// Entries in a strip: whole vectors on every processor, and few enough to stay in the cache.
 const STRIP: usize = 64;
 /// Vectors whose sums are computed together.
 const TOGETHER: usize = 4;
+
+/// The result of a pass, in its lines.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum What {
+    /// N and P of a factor.
+    Parts,
+    /// Their tangents, from the directions of the lines and of the indices.
+    PartsTangent,
+    /// The factor's cotangent, from those of its lines' parts.
+    PartsOfFactor,
+    /// The other factor's cotangent: its lines are those of the pass, and the cotangents of parts
+    /// belong to the indices.
+    PartsOfOther,
+    /// D of each line.
+    Errors,
+    /// The factor's cotangent, from those of its lines' errors.
+    ErrorsOfFactor,
+    /// The other factor's cotangent; the cotangents of errors belong to the indices.
+    ErrorsOfOther,
+}
 
 /// The terms of entries that are not listed, as a function of y at x = 0. They are computed for all
 /// entries at once, and subtracted for the listed ones.

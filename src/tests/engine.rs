@@ -456,9 +456,11 @@ fn an_iteration_allocates_nothing() {
             })
             .count_total
         };
-        // The first run in a process also sets up what all of them share.
+        // The first run in a process also sets up what all of them share. A run also starts a
+        // thread; rarely, if other tests run at the same time, that allocates once more.
         allocations(1);
-        assert_eq!(allocations(100), allocations(400), "β={beta}");
+        let fewest = |iterations| (0..3).map(|_| allocations(iterations)).min();
+        assert_eq!(fewest(100), fewest(400), "β={beta}");
     }
 }
 

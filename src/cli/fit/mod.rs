@@ -11,9 +11,11 @@ mod summary;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+use crate::config::MOST_THREADS;
 use crate::criterion::{Entries, OuterError, Unseen};
 use crate::data::{Benchmark, Reading, Source, Table, demo, text_fingerprint};
 use crate::metrics::recovery;
+use crate::practical::RowErrors;
 use crate::problem::{Scale, Scaling};
 use crate::report::{
     Choice, HeldOutShare, Labels, RunFolder, RunRecords, SparseRecord, Summary, shell_quoted,
@@ -79,9 +81,33 @@ pub fn fit(arguments: FitArguments) -> Result<Ending> {
         RunFolder::new(path, arguments.force)
     });
     let folder = processes.agree(folder.transpose())?;
-    let progress = progress(&arguments);
-    let run = processes.agree(Run::new(&arguments, folder, progress))?;
-    run.execute(None)
+    on_threads(&arguments, || {
+        let progress = progress(&arguments);
+        let run = processes.agree(Run::new(&arguments, folder, progress))?;
+        run.execute(None)
+    })
+}
+
+/// Runs all of a run on the same threads, from reading to writing: memory that a thread has freed is
+/// used again by the same thread first.
+fn on_threads(
+    arguments: &FitArguments,
+    work: impl FnOnce() -> Result<Ending> + Send,
+) -> Result<Ending> {
+    let threads = match arguments.threads {
+        0 => job::threads(),
+        threads => threads,
+    };
+    // Several starts have threads of their own. (The settings are checked later.)
+    if arguments.restarts > 1 || threads > MOST_THREADS {
+        return work();
+    }
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
+    let pool = pool.map_err(|error| Error::Threads {
+        threads,
+        reason: error.to_string(),
+    })?;
+    pool.install(work)
 }
 
 /// Refuses flags that several processes do not support.
@@ -163,13 +189,15 @@ pub fn resume(arguments: &ResumeArguments) -> Result<Ending> {
         return Err(CheckpointFault::OtherSettings.into());
     }
     let folder = processes.is_first().then_some(folder);
-    let run = Run::new(&settings, folder, progress(&settings));
-    let mut run = processes.agree(run)?;
-    run.config = config;
-    if checkpoint.data_hash != run.data_hash {
-        return Err(CheckpointFault::OtherData.into());
-    }
-    run.execute(Some(checkpoint))
+    on_threads(&settings, || {
+        let run = Run::new(&settings, folder, progress(&settings));
+        let mut run = processes.agree(run)?;
+        run.config = config;
+        if checkpoint.data_hash != run.data_hash {
+            return Err(CheckpointFault::OtherData.into());
+        }
+        run.execute(Some(checkpoint))
+    })
 }
 
 /// Facts about a run that are reported beside its outcome.
@@ -180,6 +208,8 @@ struct Facts {
     /// Total weight of the entries that are fitted in the end.
     entries: f64,
     sparse: Option<SparseRecord>,
+    /// E of a constant, if data were held out.
+    outer_error_of_constant: Option<f64>,
 }
 
 /// A run that is ready to begin: its data are read, its settings fixed.
@@ -191,6 +221,8 @@ struct Run<'a> {
     full: Option<Problem>,
     /// E, for these data.
     outer: OuterError,
+    /// The reason for this choice, if the data decided.
+    outer_reason: Option<String>,
     /// The penalties, for these data.
     terms: Vec<(Side, PenaltyTerm)>,
     /// Copies of data from standard input, by the names of their files.
@@ -275,6 +307,8 @@ impl<'a> Run<'a> {
         };
         let before = before.map(|before| before.scaled(scaling.as_ref()));
         let (problem, outer) = arguments.criterion.hold_out(&full, arguments.divergence)?;
+        let asked = arguments.criterion.asked();
+        let outer_reason = asked.reason(&full, &arguments.divergence);
         let labels = data.labels;
         let penalties = &arguments.tuning.penalties;
         let terms = penalties.terms_for(&problem, Some(&labels))?;
@@ -288,6 +322,7 @@ impl<'a> Run<'a> {
             full: (arguments.preset == Preset::Practical).then_some(full),
             problem,
             outer,
+            outer_reason,
             labels,
             reading,
             arguments,
@@ -350,6 +385,10 @@ impl<'a> Run<'a> {
             held_out: HeldOutShare::of(&self.problem),
             entries: Entries::Training.weight(full),
             sparse: SparseRecord::of(&self.problem, self.arguments.table.zeros),
+            outer_error_of_constant: (self.outer.unseen != Unseen::Nothing).then(|| {
+                let (divergence, criterion) = (self.arguments.divergence, self.outer.criterion());
+                RowErrors::new(&self.problem, &divergence, criterion.as_ref()).of_mean()
+            }),
         };
         let broke_down = outcome.breakdown.is_some();
         let result = match outcome.gathered() {
@@ -456,7 +495,8 @@ impl<'a> Run<'a> {
         .with_entries(facts.entries)
         .with_outer(
             self.outer,
-            self.arguments.criterion.asked().reason(self.outer),
+            self.outer_reason.clone(),
+            facts.outer_error_of_constant,
         )
         .with_reading(self.reading.clone())
         .with_sparse(facts.sparse);

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::criterion::Unseen;
+use crate::plot::short;
 use crate::report::shell_quoted;
 use crate::solver::{Restarted, StartRecord, restarts};
 use crate::{Error, Initial, Result};
@@ -38,7 +39,7 @@ pub(super) fn check(arguments: &FitArguments) -> Result<()> {
         1 => Ok(()),
         _ if arguments.preset == Preset::Practical => refuse(
             "--preset practical",
-            "it makes several runs of its own from one start",
+            "practical makes several runs of its own from one start",
         ),
         _ if arguments.continue_.is_some() => {
             refuse("--continue", "a run goes on from its own factors")
@@ -113,7 +114,9 @@ pub(super) fn lines(starts: &[StartRecord], kept: u64) -> Vec<String> {
     let most = errors().fold(f64::NEG_INFINITY, f64::max);
     let count = starts.len();
     let mut lines = vec![format!(
-        "{count}, relative errors from {least:.4e} to {most:.4e}; seed {kept} is kept"
+        "{count}, relative errors from {} to {}; seed {kept} is kept",
+        short(least),
+        short(most)
     )];
     if count <= SHOWN {
         lines.extend(starts.iter().map(|start| {
@@ -121,8 +124,9 @@ pub(super) fn lines(starts: &[StartRecord], kept: u64) -> Vec<String> {
             let (of_w, of_h) = (start.cosine_w, start.cosine_h);
             let kept = if seed == kept { ", kept" } else { "" };
             format!(
-                "seed {seed}: relative error {error:.4e}, mean cosine with the one kept: W \
-                 {of_w:.3}, H {of_h:.3}{kept}"
+                "seed {seed}: relative error {}, mean cosine with the one kept: W {of_w:.3}, H \
+                 {of_h:.3}{kept}",
+                short(error)
             )
         }));
     }

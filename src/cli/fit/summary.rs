@@ -1,7 +1,8 @@
 //! The summary of a run, in a dozen lines.
 
 use crate::criterion::Unseen;
-use crate::metrics::{Recovery, Spread};
+use crate::metrics::Recovery;
+use crate::plot::short;
 use crate::practical::Stage;
 use crate::report::{
     Feature, PenaltyRecord, Summary, choice_in_words, components, fit_in_words, percent,
@@ -17,7 +18,7 @@ const COMPONENTS: usize = 5;
 const FEATURES: usize = 3;
 const ROWS: usize = 2;
 /// Largest number of letters of a feature's name.
-const LETTERS: usize = 24;
+const LETTERS: usize = 40;
 
 fn line(name: &str, value: String) {
     say(format!("{name:<16}{value}"));
@@ -116,7 +117,11 @@ impl Run<'_> {
             let held_out = summary.outer_error / share.held_out_weight;
             line(
                 "errors",
-                format!("outer {held_out:.4e} per entry, training {training:.4e}"),
+                format!(
+                    "outer {} per entry, training {}",
+                    short(held_out),
+                    short(training)
+                ),
             );
         }
         if let Some(choice) = &summary.choice {
@@ -131,7 +136,7 @@ impl Run<'_> {
                 let (error, stage) = (candidate.outer_error / weight, candidate.stage);
                 line(
                     name,
-                    format!("outer error {error:.4e} per entry: {stage}{taken}"),
+                    format!("outer error {} per entry: {stage}{taken}", short(error)),
                 );
             }
             if self.arguments.refit != Some(0) {
@@ -141,19 +146,22 @@ impl Run<'_> {
         }
         let sum = |value: f64| {
             let each = value / summary.entries;
-            format!("{value:.6e}, {each:.4e} per entry")
+            format!("{} per entry, {} in all", short(each), short(value))
         };
         line("divergence", sum(summary.divergence));
-        line("objective", sum(summary.objective));
+        // (Without a penalty they are the same.)
+        if summary.objective != summary.divergence {
+            line("objective", sum(summary.objective));
+        }
         let of_paper = summary.paper_relative_error;
         let relative = if summary.relative_error.is_nan() {
             "not defined: X is constant, and one number fits it".into()
         } else {
-            format!("{:.4e} of a constant fit", summary.relative_error)
+            format!("{} of a constant fit", short(summary.relative_error))
         };
         line(
             "relative error",
-            format!("{relative} ({of_paper:.4e} in the paper's definition)"),
+            format!("{relative} ({} in the paper's definition)", short(of_paper)),
         );
         let (of_w, of_h) = (summary.sparsity_w, summary.sparsity_h);
         line("sparsity", format!("W {of_w:.1} %, H {of_h:.1} %"));
@@ -162,25 +170,12 @@ impl Run<'_> {
             let text = format!("mean SIR W {w:.2} dB, H {h:.2} dB against the true factors");
             line("recovery", text);
         }
-        let groups = outcome.weights();
-        for group in groups.iter().filter(|_| !took_plain(summary)) {
-            let values: Vec<f64> = group.lambda.iter().copied().collect();
-            let sizes = match Spread::of(&values) {
-                Some(of) if of.count == 1 => format!("{:.3e}", of.mean),
-                Some(of) => format!(
-                    "median {:.3e}, from {:.3e} to {:.3e}",
-                    of.median, of.least, of.most
-                ),
-                None => "not a number".into(),
-            };
-            let whose = match groups.len() {
-                1 => String::new(),
-                _ => format!(" ({} on {:?})", group.penalty, group.side),
-            };
-            line("λ", sizes + &whose);
-        }
         line("engine", outcome.engine.to_string());
-        line("time", format!("{:.2} s", summary.seconds));
+        let seconds = match summary.seconds < 0.01 {
+            true => "less than 0.01 s".into(),
+            false => format!("{:.2} s", summary.seconds),
+        };
+        line("time", seconds);
         let place = match &self.folder {
             Some(folder) => format!("{} (see report.html)", folder.path().display()),
             None => "nowhere; --out DIR keeps the results".into(),
@@ -190,7 +185,8 @@ impl Run<'_> {
 
     /// The components, the fit and the verdict on the penalty, in words.
     fn answers(&self, summary: &Summary<toml::Table>, outcome: &Outcome) {
-        let all = components(&outcome.w, &outcome.h, &self.labels, FEATURES);
+        let scaling = self.scaling.as_ref();
+        let all = components(&outcome.w, &outcome.h, scaling, &self.labels, FEATURES);
         for (index, component) in all.iter().take(COMPONENTS).enumerate() {
             let name = if index == 0 { "found" } else { "" };
             let (number, share) = (component.number, percent(component.share));
@@ -198,14 +194,13 @@ impl Run<'_> {
             let rows = listed(&component.rows[..component.rows.len().min(ROWS)]);
             line(
                 name,
-                format!("component {number} ({share}): {columns}; {rows}"),
+                format!("component {number} ({share} of WH): {columns}; {rows}"),
             );
         }
         if all.len() > COMPONENTS {
             line("", format!("… and {} more", all.len() - COMPONENTS));
         }
-        let share = summary.held_out.as_ref();
-        let outer = share.map(|share| summary.outer_error / share.held_out_weight);
+        let outer = summary.relative_outer_error();
         line("fit", fit_in_words(summary.relative_error, outer));
         let names: Vec<String> = summary
             .penalties
@@ -218,8 +213,11 @@ impl Run<'_> {
             line(name, choice_in_words(choice, entries, &names.join(", ")));
             name = "";
         }
+        let unpenalised = matches!(self.solver.method, Method::Mu | Method::MuT);
         if names.is_empty() {
             line(name, "none: there is no λ".into());
+        } else if unpenalised {
+            line(name, "none: this method has no penalty".into());
         } else if !took_plain(summary) {
             for (penalty, group) in names.iter().zip(outcome.weights()) {
                 let weights: Vec<f64> = group.lambda.iter().copied().collect();

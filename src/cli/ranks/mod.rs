@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::criterion::OuterError;
 use crate::data::{Source, text_fingerprint};
+use crate::plot::short;
 use crate::ranks::{Measure, RankError, RankOutcome, RankSearch, RankSummary};
 use crate::report::{KeptRecords, Labels, RankRecords, RankSettings, data_name};
 use crate::{Divergence, Error, Problem, Result};
@@ -234,10 +235,10 @@ fn print(outcome: &RankOutcome) {
     for (measure, name) in measures {
         let recommended = outcome.recommended(measure);
         say(format!(
-            "\n{:<6}{name:>12}{:>16}{:>18}{:>16}",
-            "rank", "standard error", "above the lowest", "its error"
+            "\nouter error per entry, {name}\n{:<6}{:>12}{:>16}{:>18}{:>16}",
+            "rank", "mean", "standard error", "above the lowest", "its error"
         ));
-        let number = |error: Option<f64>| error.map_or("–".into(), |of| format!("{of:.2e}"));
+        let number = |error: Option<f64>| error.map_or("–".into(), short);
         for row in outcome.summaries(measure) {
             let mark = if recommended == Some(row.rank) {
                 "  ← recommended"
@@ -245,11 +246,11 @@ fn print(outcome: &RankOutcome) {
                 ""
             };
             say(format!(
-                "{:<6}{:>12.6}{:>16}{:>18.2e}{:>16}{mark}",
+                "{:<6}{:>12}{:>16}{:>18}{:>16}{mark}",
                 row.rank,
-                row.mean,
+                short(row.mean),
                 number(row.standard_error),
-                row.excess,
+                short(row.excess),
                 number(row.excess_error)
             ));
         }

@@ -31,17 +31,19 @@ impl Head<'_> {
         parts.head(self.element).map_err(wrong)?;
         let mut places = parts.indices("rows", room, &wrong)?;
         let starts = parts.indices("starts of its columns", room, &wrong)?;
-        let (_, mut values) = parts.numbers(room, &wrong)?;
-        parts.finish().map_err(wrong)?;
         // The end of the last column is the number of entries. (A number that is not a length is
         // ignored here and refused later.)
-        if let Some(entries) = starts.last() {
-            places.truncate(*entries as usize);
-            values.truncate(*entries as usize);
-        }
+        let entries = starts.last().map_or(places.len(), |end| *end as usize);
+        places.truncate(entries);
+        let (along, shape) = (Along::Columns, [rows, columns]);
+        // Converted before the values are read: the values then take the memory of the numbers.
+        let places = along.places(shape, places, &wrong)?;
+        let (_, mut values) = parts.numbers(room, &wrong)?;
+        parts.finish().map_err(wrong)?;
+        values.truncate(entries);
         let parts = Compressed {
-            along: Along::Columns,
-            shape: [rows, columns],
+            along,
+            shape,
             starts,
             places,
             values,

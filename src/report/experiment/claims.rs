@@ -112,8 +112,8 @@ fn response(results: &DatasetResults) -> String {
         format!("{least} to {most}")
     };
     format!(
-        "Of {} starts, AltBi's error is lower than MU's in {}, than P-MU's in {range} (depending on \
-         λ), than that of MU-T, which has no penalty, in {}.",
+        "In {} starts, AltBi's error is lower than MU's {} times, lower than P-MU's {range} times \
+         (depending on λ), and lower than that of MU-T, which has no penalty, {} times.",
         ours.len(),
         lower("mu"),
         lower("mu-t"),

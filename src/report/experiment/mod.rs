@@ -16,7 +16,7 @@ mod tables;
 
 use std::path::PathBuf;
 
-pub(super) use page::digits;
+pub(super) use page::{FEWEST, digits};
 
 use super::Figure;
 use crate::data::write_whole;

@@ -49,8 +49,8 @@ fn introduction(protocol: &Protocol) -> String {
         "KL divergence, ℓ1 penalty on W, {runs} random starts (the same for every method), at most \
          {iterations} iterations, tolerance {:e}, T = {}.{fewer} MU: plain multiplicative updates. P-MU: \
          with λ = 0.5. MU-T: T updates of W per update of H, as AltBi does, but λ = 0. Frozen λ: \
-         AltBi whose first λ is kept. Whether tuning λ does anything is decided by AltBi against \
-         the last two.",
+         AltBi whose first λ is kept. The last two differ from AltBi in λ only, so they show what \
+         tuning λ does.",
         protocol.tolerance, protocol.bunch
     )
 }
@@ -59,7 +59,7 @@ fn introduction(protocol: &Protocol) -> String {
 const MOMENTS: &str = "SIR: signal-to-interference ratio, the higher the better. At the stopping \
     rule, methods with T updates of W per iteration have spent more work than MU and P-MU. Equal \
     work means equally many updates of W: MU and P-MU have then made T times as many updates of H, \
-    and the derivatives of AltBi are not counted. Equal time counts everything.";
+    and the derivatives of AltBi are not counted.";
 
 /// One row per dataset and moment.
 fn overview(report: &ExperimentReport<'_>) -> String {
@@ -260,12 +260,13 @@ fn differences(chapter: &Chapter<'_>, protocol: &Protocol, tests: usize) -> Stri
     let _ = write!(
         table,
         "</table></div>\n<p class=\"small\">Relative errors are compared by their logarithms, in \
-         decades: below zero AltBi's is lower. p: Wilcoxon's signed-rank test over the {} starts, \
-         exact, two-sided, after Holm's correction for all {tests} tests of this page (those at \
-         equal time, which no two runs repeat exactly, among themselves); below 0.05 the cell says \
-         better or worse, as the ranks do, even where a few starts give the mean another sign. It \
-         speaks about starts on this one matrix, not about other matrices. At equal work MU-T and \
-         frozen λ are where they were at equal iterations.</p>\n",
+         decades. Below zero, AltBi's error is lower. p is that of Wilcoxon's signed-rank test over \
+         the {} starts: exact, two-sided, with Holm's correction for all {tests} tests of this page \
+         (those at equal time are corrected among themselves, because no two runs repeat them \
+         exactly). If p is below 0.05, the cell says better or worse. The ranks decide which, so the \
+         mean may have another sign. With fewer than 6 starts p cannot be below 0.05, and is left \
+         out. The tests are about starts on this one matrix, not about other matrices. At equal work \
+         MU-T and frozen λ have the same numbers as at equal iterations.</p>\n",
         protocol.runs
     );
     table
@@ -284,15 +285,34 @@ fn difference(one: &Comparison) -> String {
     } else {
         format!(" ± {error:.digits$}")
     };
-    let p = if one.corrected_p < 0.001 {
-        "p < 0.001".into()
+    let p = if one.difference.count < FEWEST {
+        String::new()
+    } else if one.corrected_p < 0.001 {
+        " (p < 0.001".into()
     } else {
-        format!("p = {:.3}", one.corrected_p)
+        format!(" (p = {:.3}", one.corrected_p)
     };
     let (class, word) = match one.conclusion() {
         Conclusion::Better => (" class=\"better\"", ", better"),
         Conclusion::Worse => (" class=\"worse\"", ", worse"),
         Conclusion::Undecided => ("", ""),
     };
-    format!("<td{class}>{mean:+.digits$}{error}, {median:+.digits$} ({p}{word})</td>")
+    let p = match p.is_empty() {
+        true => p,
+        false => format!("{p}{word})"),
+    };
+    let (mean, median) = (signed(mean, digits), signed(median, digits));
+    format!("<td{class}>{mean}{error}, {median}{p}</td>")
+}
+
+/// With fewer pairs, p of a two-sided signed-rank test cannot be below 0.05.
+pub(in crate::report) const FEWEST: usize = 6;
+
+/// A number with its sign; zero has none.
+fn signed(value: f64, digits: usize) -> String {
+    let text = format!("{value:+.digits$}");
+    match text.trim_matches(['+', '-', '0', '.']).is_empty() {
+        true => "0".into(),
+        false => text,
+    }
 }

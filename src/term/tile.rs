@@ -1,0 +1,205 @@
+//! Tiles: some columns of a block of rows, whose entries are computed together.
+
+use pulp::Simd;
+use pulp::bytemuck::cast_slice_mut;
+
+use super::kernel::{TILE, WIDE};
+use crate::engine::{Entry, Lanes, Real};
+
+/// Vectors in a tile.
+pub(super) const VECTORS: usize = TILE * WIDE;
+
+/// The weights of entries.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Weighting {
+    /// All weights are equal.
+    None,
+    /// All weights are equal, and an x that is stored as a negative number is 0.
+    Zeroed,
+    /// 0 if x is stored as a negative number, otherwise 1.
+    Sign,
+    /// An array of weights.
+    Array,
+}
+
+impl Weighting {
+    /// Returns true if weights differ.
+    #[inline(always)]
+    pub(super) fn varies(self) -> bool {
+        matches!(self, Self::Sign | Self::Array)
+    }
+}
+
+/// Numbers in memory.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Numbers<'a, T> {
+    /// In the type of the computation.
+    Whole(&'a [T]),
+    /// In 32 bits, which hold the numbers divided by their unit exactly.
+    Half(&'a [f32], T),
+}
+
+impl<'a, T: Real> Numbers<'a, T> {
+    /// Copies numbers, from the given index on.
+    #[inline(always)]
+    pub(super) fn copy(self, from: usize, into: &mut [T]) {
+        match self {
+            Self::Whole(values) => into.copy_from_slice(&values[from..from + into.len()]),
+            Self::Half(values, unit) => {
+                let (values, unit) = (&values[from..from + into.len()], unit.to_f64());
+                for (into, value) in into.iter_mut().zip(values) {
+                    *into = T::from_f64(f64::from(*value) * unit);
+                }
+            }
+        }
+    }
+}
+
+/// All blocks of rows of one side's data, one after another, each column by column.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Blocks<'a, T> {
+    pub(super) x: Numbers<'a, T>,
+    /// Weights, laid out like x. Empty without an array of weights.
+    pub(super) weights: &'a [T],
+    pub(super) weighting: Weighting,
+    pub(super) columns: usize,
+}
+
+/// Vectors of a tile.
+pub(super) struct Tile<V> {
+    x: [V; VECTORS],
+    /// Weights.
+    m: [V; VECTORS],
+    pub(super) y: [V; VECTORS],
+    /// Products with tangents or cotangents, then the terms of the sums.
+    pub(super) t: [V; VECTORS],
+    pub(super) u: [V; VECTORS],
+    /// ∇⁻ and ∇⁺, weighted.
+    pub(super) negative: [V; VECTORS],
+    pub(super) positive: [V; VECTORS],
+}
+
+impl<V: Copy> Tile<V> {
+    #[inline(always)]
+    pub(super) fn new(zero: V) -> Self {
+        Self {
+            x: [zero; VECTORS],
+            m: [zero; VECTORS],
+            y: [zero; VECTORS],
+            t: [zero; VECTORS],
+            u: [zero; VECTORS],
+            negative: [zero; VECTORS],
+            positive: [zero; VECTORS],
+        }
+    }
+}
+
+/// A vector of entries.
+pub(super) struct At<T: Real, S: Simd> {
+    /// WH, without the floor and the shift.
+    raw: Lanes<T, S>,
+    floor: Lanes<T, S>,
+    pub(super) x: Lanes<T, S>,
+    pub(super) y: Lanes<T, S>,
+    /// 1/y.
+    pub(super) inverse: Lanes<T, S>,
+}
+
+impl<T: Real, S: Simd> At<T, S> {
+    /// A derivative in y. It is zero at the floor.
+    #[inline(always)]
+    pub(super) fn still(&self, value: Lanes<T, S>) -> Lanes<T, S> {
+        self.raw
+            .where_less(self.floor, self.floor.constant(0.0), value)
+    }
+}
+
+/// The data of a pass, and the divergence of their entries.
+#[derive(Clone, Copy)]
+pub(super) struct Tiles<'a, T, D> {
+    pub(super) divergence: D,
+    pub(super) blocks: Blocks<'a, T>,
+    /// The smallest y.
+    pub(super) floor: T,
+    /// The number that is added to x and y.
+    pub(super) shift: T,
+}
+
+impl<T: Real, D: Entry> Tiles<'_, T, D> {
+    /// Returns true if ∇⁺, weighted, is not 1 everywhere.
+    #[inline(always)]
+    pub(super) fn positive_varies(&self) -> bool {
+        D::POSITIVE_VARIES || self.blocks.weighting.varies()
+    }
+
+    /// Reads x and weights of `width` columns of a block.
+    #[inline(always)]
+    pub(super) fn read<S: Simd>(
+        &self,
+        simd: S,
+        block: usize,
+        from: usize,
+        width: usize,
+        tile: &mut Tile<T::Vector<S>>,
+    ) {
+        let Blocks {
+            x,
+            weights,
+            weighting,
+            columns,
+        } = self.blocks;
+        let stride = WIDE * T::lanes::<S>();
+        let (start, length) = ((block * columns + from) * stride, width * stride);
+        x.copy(start, &mut cast_slice_mut(&mut tile.x)[..length]);
+        let zero = Lanes::<T, S>::zero(simd);
+        let one = zero.constant(1.0);
+        match weighting {
+            Weighting::None => {}
+            Weighting::Array => {
+                let weights = &weights[start..start + length];
+                cast_slice_mut(&mut tile.m)[..length].copy_from_slice(weights);
+            }
+            Weighting::Zeroed | Weighting::Sign => {
+                for j in 0..VECTORS {
+                    let x = Lanes::<T, S>::new(simd, tile.x[j]);
+                    tile.m[j] = x.where_less(zero, zero, one).value;
+                    tile.x[j] = x.max(zero).value;
+                }
+            }
+        }
+    }
+
+    /// A vector of entries of a tile.
+    #[inline(always)]
+    pub(super) fn at<S: Simd>(&self, simd: S, tile: &Tile<T::Vector<S>>, j: usize) -> At<T, S> {
+        let floor = Lanes::<T, S>::splat(simd, self.floor);
+        let shift = Lanes::<T, S>::splat(simd, self.shift);
+        let raw = Lanes::<T, S>::new(simd, tile.y[j]);
+        let y = raw.max(floor) + shift;
+        At {
+            raw,
+            floor,
+            x: Lanes::new(simd, tile.x[j]) + shift,
+            y,
+            inverse: y.recip_by_products(),
+        }
+    }
+
+    /// A value times the weight of an entry. It is exactly 0 for weight 0, even if the value is not
+    /// finite. (Whether weights differ is a constant, so that loops have no branches.)
+    #[inline(always)]
+    pub(super) fn weighted<S: Simd, const WEIGHTED: bool>(
+        &self,
+        simd: S,
+        tile: &Tile<T::Vector<S>>,
+        j: usize,
+        value: Lanes<T, S>,
+    ) -> Lanes<T, S> {
+        if !WEIGHTED {
+            return value;
+        }
+        let weight = Lanes::<T, S>::new(simd, tile.m[j]);
+        let tiny = weight.constant(T::PRECISION.floor());
+        weight.where_less(tiny, weight.constant(0.0), value * weight)
+    }
+}

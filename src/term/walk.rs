@@ -1,0 +1,316 @@
+//! Passes over all rows of one side of a matrix, on all cores.
+
+use pulp::Arch;
+use rayon::prelude::*;
+
+use super::cotangent::{Cotangent, Of};
+use super::kernel::{TILE, WIDE};
+use super::pass::{Pass, What};
+use super::tile::{Blocks, Tiles, Weighting};
+use super::{At, Bars, Needs};
+use crate::divergence::Fused;
+use crate::engine::{
+    Entry, Frobenius, General, ItakuraSaito, KullbackLeibler, MOST_LANES, PlugIn, Real,
+};
+
+/// With fewer multiplications, another thread costs more than it saves.
+const WORTH_SHARING: usize = 1 << 16;
+/// Tasks hold a multiple of this many rows, which are whole blocks on every machine.
+const WHOLE: usize = WIDE * MOST_LANES;
+/// Largest number of rows in one task.
+const ROWS: usize = 64;
+/// Largest number of tasks of a pass whose results are added, and the fewest rows or columns in
+/// one. They do not depend on the machine, so sums do not either.
+const SUMMED_TASKS: usize = 64;
+const SUMMED_LINES: usize = 256;
+/// Numbers that one task adds.
+const ADDED: usize = 1 << 12;
+
+/// The source of a pass's rows.
+pub(super) trait Source<T: Real>: Sync {
+    /// n and m.
+    fn shape(&self) -> [usize; 2];
+
+    /// Largest number of rows that can be read together; `None` if all can.
+    fn most_rows(&self) -> Option<usize>;
+
+    /// Some rows, beginning with a whole block, and the index of that block in the given data.
+    fn with_rows(
+        &self,
+        first: usize,
+        count: usize,
+        weighting: Weighting,
+        run: &mut dyn FnMut(Blocks<'_, T>, usize),
+    );
+}
+
+/// Rows in one task, if each takes `work` multiplications.
+pub(super) fn share(rows: usize, work: usize) -> usize {
+    let threads = rayon::current_num_threads();
+    if threads == 1 || rows * work < WORTH_SHARING {
+        rows.next_multiple_of(WHOLE)
+    } else {
+        let fair = rows.div_ceil(2 * threads);
+        fair.next_multiple_of(WHOLE).min(ROWS)
+    }
+}
+
+/// The input of a pass beside X.
+#[derive(Clone, Copy)]
+pub(super) struct Job<'a> {
+    pub(super) at: At<'a>,
+    /// For tangents, the directions of the factor and of the other factor (empty if it is fixed).
+    pub(super) moves: [&'a [f64]; 2],
+    /// Column sums for P, or its tangent, if ∇⁺ is 1 everywhere.
+    pub(super) sums: &'a [f64],
+}
+
+impl<'a> Job<'a> {
+    pub(super) fn new(at: At<'a>) -> Self {
+        Self {
+            at,
+            moves: [&[]; 2],
+            sums: &[],
+        }
+    }
+}
+
+/// A divergence over the rows of a source.
+pub(super) struct Walk<'a> {
+    pub(super) divergence: &'a Fused,
+    pub(super) weighting: Weighting,
+    pub(super) floor: f64,
+}
+
+/// Calls a method with the divergence as a type, and its shift.
+macro_rules! with_divergence {
+    ($walk:expr, $method:ident, $($argument:expr),+) => {
+        match $walk.divergence {
+            Fused::PerEntry(functions) => $walk.$method(PlugIn(functions.as_ref()), 0.0, $($argument),+),
+            Fused::Beta { beta, shift } => match *beta {
+                2.0 => $walk.$method(Frobenius, *shift, $($argument),+),
+                1.0 => $walk.$method(KullbackLeibler, *shift, $($argument),+),
+                0.0 => $walk.$method(ItakuraSaito, *shift, $($argument),+),
+                beta => $walk.$method(General::new(beta), *shift, $($argument),+),
+            },
+        }
+    };
+}
+
+impl Walk<'_> {
+    /// Makes a pass over all rows. `out` and `second` get the results of each row.
+    pub(super) fn over<T: Real>(
+        &self,
+        what: What,
+        side: &impl Source<T>,
+        job: &Job<'_>,
+        out: &mut [f64],
+        second: &mut [f64],
+    ) {
+        with_divergence!(self, pass, what, side, job, out, second);
+    }
+
+    /// The cotangents of the factors.
+    pub(super) fn cotangent<T: Real>(
+        &self,
+        side: &impl Source<T>,
+        at: At<'_>,
+        of: Of<'_>,
+        needs: Needs,
+    ) -> Bars {
+        with_divergence!(self, cotangents, side, at, of, needs)
+    }
+
+    fn tiles<'b, T: Real, D>(
+        &self,
+        divergence: D,
+        shift: f64,
+        blocks: Blocks<'b, T>,
+    ) -> Tiles<'b, T, D> {
+        Tiles {
+            divergence,
+            blocks,
+            floor: T::from_f64(self.floor),
+            shift: T::from_f64(shift),
+        }
+    }
+
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "those of a pass, with its divergence"
+    )]
+    fn pass<T: Real, D: Entry>(
+        &self,
+        divergence: D,
+        shift: f64,
+        what: What,
+        side: &impl Source<T>,
+        job: &Job<'_>,
+        out: &mut [f64],
+        second: &mut [f64],
+    ) {
+        let rank = job.at.rank;
+        let [all_rows, columns] = side.shape();
+        let other = T::rounded(job.at.other);
+        let [own_dot, other_dot] = job.moves;
+        let other_dot = T::rounded(other_dot);
+        let rows = share(all_rows, columns * rank);
+        let rows = side.most_rows().map_or(rows, |most| most.min(rows));
+        let width = out.len() / all_rows;
+        let run = |task: usize, out: &mut [f64], second: &mut [f64]| {
+            let (first_row, count) = (task * rows, out.len() / width);
+            let range = first_row * rank..(first_row + count) * rank;
+            side.with_rows(first_row, count, self.weighting, &mut |blocks, first| {
+                Arch::new().dispatch(Pass {
+                    what,
+                    tiles: self.tiles(divergence, shift, blocks),
+                    first,
+                    own: &job.at.factor[range.clone()],
+                    other: &other,
+                    own_dot: own_dot.get(range.clone()).unwrap_or_default(),
+                    other_dot: &other_dot,
+                    sums: job.sums,
+                    rank,
+                    out: &mut *out,
+                    second: &mut *second,
+                });
+            });
+        };
+        if rows >= all_rows {
+            run(0, out, second);
+        } else if second.is_empty() {
+            let tasks = out.par_chunks_mut(rows * width).enumerate();
+            tasks.for_each(|(task, out)| run(task, out, &mut []));
+        } else {
+            let tasks = out
+                .par_chunks_mut(rows * width)
+                .zip(second.par_chunks_mut(rows * width));
+            tasks
+                .enumerate()
+                .for_each(|(task, (out, second))| run(task, out, second));
+        }
+    }
+
+    fn cotangents<T: Real, D: Entry>(
+        &self,
+        divergence: D,
+        shift: f64,
+        side: &impl Source<T>,
+        at: At<'_>,
+        of: Of<'_>,
+        needs: Needs,
+    ) -> Bars {
+        let rank = at.rank;
+        let [rows, columns] = side.shape();
+        let other = T::rounded(at.other);
+        let Tasks {
+            rows: by_rows,
+            of: lines,
+        } = Tasks::new(side, rank);
+        let task = |index: usize| {
+            let cut = |all: usize| index * lines..all.min((index + 1) * lines);
+            let (of_rows, of_columns) = if by_rows {
+                (cut(rows), 0..columns)
+            } else {
+                (0..rows, cut(columns))
+            };
+            let size = |wanted: bool, lines: usize| if wanted { lines * rank } else { 0 };
+            let mut factor = vec![0.0; size(needs.factor, of_rows.len())];
+            let mut other_bar = vec![0.0; size(needs.other, of_columns.len())];
+            let step = side.most_rows().unwrap_or(of_rows.len());
+            for first_row in of_rows.clone().step_by(step) {
+                let end = of_rows.end.min(first_row + step);
+                let count = end - first_row;
+                let from = first_row - of_rows.start;
+                let of_rows = if needs.factor {
+                    &mut factor[from * rank..(from + count) * rank]
+                } else {
+                    &mut []
+                };
+                side.with_rows(first_row, count, self.weighting, &mut |blocks, first| {
+                    Arch::new().dispatch(Cotangent {
+                        of: of.rows(first_row..end, rows),
+                        tiles: self.tiles(divergence, shift, blocks),
+                        first,
+                        columns: of_columns.clone(),
+                        own: &at.factor[first_row * rank..end * rank],
+                        other: &other,
+                        rank,
+                        of_rows: &mut *of_rows,
+                        of_columns: &mut other_bar,
+                    });
+                });
+            }
+            (factor, other_bar)
+        };
+        let all = if by_rows { rows } else { columns };
+        let tasks = (0..all.div_ceil(lines)).into_par_iter();
+        let (factors, others): (Vec<_>, Vec<_>) = tasks.map(task).unzip();
+        let (factor, other) = if by_rows {
+            (joined(factors), added(others))
+        } else {
+            (added(factors), joined(others))
+        };
+        Bars {
+            factor: needs.factor.then_some(factor),
+            other: needs.other.then_some(other),
+        }
+    }
+}
+
+/// The tasks of a pass whose results are added: some rows, or some columns of all rows.
+struct Tasks {
+    /// True if the rows are shared among tasks, otherwise the columns.
+    rows: bool,
+    /// Rows or columns in one task.
+    of: usize,
+}
+
+impl Tasks {
+    fn new<T: Real>(side: &impl Source<T>, rank: usize) -> Self {
+        let [rows, columns] = side.shape();
+        // The longer side is shared, so that the results to add are the smaller ones. (Rows that
+        // cannot be read together would be read again for each task.)
+        let by_rows = rows >= columns || side.most_rows().is_some();
+        let (all, whole) = if by_rows {
+            (rows, WHOLE)
+        } else {
+            (columns, TILE)
+        };
+        let of = if rows * columns * rank < WORTH_SHARING {
+            all
+        } else {
+            // (The results of all tasks take a fourth of the memory of X at most.)
+            all.div_ceil(SUMMED_TASKS).max(SUMMED_LINES).max(4 * rank)
+        };
+        Self {
+            rows: by_rows,
+            of: of.next_multiple_of(whole),
+        }
+    }
+}
+
+/// One after another.
+fn joined(mut parts: Vec<Vec<f64>>) -> Vec<f64> {
+    match parts.len() {
+        1 => parts.swap_remove(0),
+        _ => parts.concat(),
+    }
+}
+
+/// The sum, in the order of the tasks.
+fn added(parts: Vec<Vec<f64>>) -> Vec<f64> {
+    let mut parts = parts.into_iter();
+    let mut sum = parts.next().unwrap_or_default();
+    let others: Vec<Vec<f64>> = parts.collect();
+    let tasks = sum.par_chunks_mut(ADDED).enumerate();
+    tasks.for_each(|(task, sum)| {
+        for other in &others {
+            let other = &other[task * ADDED..];
+            sum.iter_mut()
+                .zip(other)
+                .for_each(|(sum, other)| *sum += other);
+        }
+    });
+    sum
+}
