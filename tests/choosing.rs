@@ -260,6 +260,8 @@ fn what_contradicts_itself_exits_with_2_and_leaves_nothing() {
             "fit x.npy --rank 3 --penalty graph --graph none.txt",
             "none.txt",
         ),
+        ("fit x.npy --rank 3 --graph knn:2", "--penalty graph"),
+        ("fit x.npy --rank 3 --image-shape 7x9", "need 63 columns"),
         (
             "fit x.npy --rank 3 --outer-divergence smoothed-kl:-1",
             "positive",

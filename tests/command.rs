@@ -30,6 +30,8 @@ fn the_configuration_lists_every_flag() {
         &mask,
         "--refit",
         "2",
+        "--splits",
+        "2",
         "--penalty",
         "graph",
         "--graph",

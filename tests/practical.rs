@@ -96,9 +96,11 @@ impl Observer for Keep {
 fn an_interrupted_procedure_goes_on_to_the_bit() {
     let noisy = Noise::Poisson(3.0).on(&benchmark_b(60, 20, 3, 4), 4);
     let problem = Problem::new(&noisy.x, Precision::F64).unwrap();
-    let split = problem.clone().speckled(0.1, 2).unwrap();
     let practical =
         || Practical::new(3, Beta::KL, structure()).with_outer_error(Unseen::Entries(0.1));
+    let mut splits = vec![problem.clone().speckled(0.1, 2).unwrap()];
+    splits.extend(practical().further_splits(&problem, 2).unwrap());
+    assert_eq!(splits.len(), 3);
     let whole = practical().run(&problem, 2).unwrap().outcome;
     for (stage_to_stop, at) in [(Stage::Tuned, 9), (Stage::Tuned, 69), (Stage::Plain, 3)] {
         let kept = Arc::new(Mutex::new(None));
@@ -119,12 +121,12 @@ fn an_interrupted_procedure_goes_on_to_the_bit() {
             }
         };
         let stopped = practical()
-            .watched(&split, &problem, None, &mut observers)
+            .watched(&splits, &problem, None, &mut observers)
             .unwrap();
         assert!(stopped.is_err(), "it was interrupted");
         let checkpoint = kept.lock().unwrap().take();
         let result = practical()
-            .watched(&split, &problem, checkpoint.as_ref(), &mut |_| Vec::new())
+            .watched(&splits, &problem, checkpoint.as_ref(), &mut |_| Vec::new())
             .unwrap()
             .unwrap()
             .outcome;
@@ -133,6 +135,32 @@ fn an_interrupted_procedure_goes_on_to_the_bit() {
             (&whole.w, &whole.h, &whole.lambda)
         );
     }
+}
+
+/// Each split has factors of its own, and results are those of the first.
+#[test]
+fn splits_take_turns() {
+    let noisy = Noise::Poisson(3.0).on(&benchmark_b(60, 20, 3, 4), 4);
+    let problem = Problem::new(&noisy.x, Precision::F64).unwrap();
+    let practical = |splits| Practical::new(3, Beta::KL, structure()).with_splits(splits);
+    let one = practical(1).run(&problem, 2).unwrap().outcome;
+    let three = practical(3).run(&problem, 2).unwrap().outcome;
+    let errors = |outcome: &altbi::Outcome| -> Vec<f64> {
+        let errors = outcome.history.iter().map(|record| record.outer_error);
+        errors.collect()
+    };
+    let (alone, in_turn) = (errors(&one), errors(&three));
+    // The start and the first bunch are those of the first split; then it waits for two bunches.
+    assert_eq!(alone[..2], in_turn[..2]);
+    assert_eq!(in_turn[1..4], [in_turn[1]; 3]);
+    assert_ne!(in_turn[4], in_turn[3]);
+    // λ moves in every iteration.
+    let lambda: Vec<f64> = three.history.iter().map(|one| one.lambda_median).collect();
+    assert!(
+        lambda.windows(2).all(|pair| pair[0] != pair[1]),
+        "{lambda:?}"
+    );
+    assert_eq!(three.history.len(), one.history.len());
 }
 
 /// A component that dies makes y tiny where entries are held out; what is infinite there

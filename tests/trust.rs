@@ -289,6 +289,8 @@ fn a_folder_is_taken_from_the_first_moment() {
             assert!(child.try_wait().unwrap().is_none(), "ended by itself");
             std::thread::sleep(Duration::from_millis(5));
         }
+        // The file is created first and locked then; in between, another run could take it.
+        std::thread::sleep(Duration::from_millis(200));
         child
     };
     let mut first = start();

@@ -13,6 +13,10 @@
 //! standard error. (The margin is needed because λ was tuned on the same data.) Of those that do,
 //! the one with the lowest outer error wins. If none does, plain updates win.
 //!
+//! λ is tuned on three splits of the data, which take turns: each bunch is one of a split, with
+//! factors of its own. λ then depends less on the chance of one split, at the same cost. The
+//! candidates are those of the first split. Large data are split once.
+//!
 //! The refit starts from the factors of the winner. With its λ it makes a few updates on all data,
 //! in bunches as long as the winner's own. Of these iterates and the winner itself, the one with
 //! the lowest divergence is kept. (The winner was stopped early, and more updates with a strong λ
@@ -63,6 +67,11 @@ pub(crate) const WARM_START: usize = 100;
 pub(crate) const LONGEST: usize = 1000;
 /// Such a solve ends after this many updates without a lower held-out error.
 pub(crate) const PATIENCE: usize = 50;
+/// Splits of the data that tune λ.
+const SPLITS: usize = 3;
+/// Data with more stored entries are split once: each split needs memory of its own, and their
+/// chance matters less.
+const MANY_ENTRIES: f64 = 1e6;
 /// Updates of the refit: one bunch of the tuned run. More of them can undo early stopping.
 pub(crate) const REFIT: usize = 10;
 
@@ -131,6 +140,7 @@ pub struct Practical {
     given_lambda: Option<Array2<f64>>,
     refit: usize,
     outer: OuterError,
+    splits: Option<usize>,
 }
 
 impl Practical {
@@ -150,7 +160,16 @@ impl Practical {
             given_lambda: None,
             refit: REFIT,
             outer: OuterError::default(),
+            splits: None,
         }
+    }
+
+    /// Sets the number of splits that tune λ. By default it is 3, or 1 for more than a million
+    /// stored entries.
+    #[must_use]
+    pub fn with_splits(mut self, splits: usize) -> Self {
+        self.splits = Some(splits);
+        self
     }
 
     /// Sets the number of updates of the refit. With 0 the winner stays as it is.
@@ -197,23 +216,43 @@ impl Practical {
     /// Those of [`OuterError::split`] and [`Solver::run`].
     pub fn run(&self, problem: &Problem, seed: u64) -> Result<PracticalOutcome> {
         let outer = self.outer.for_data(problem, self.divergence.as_ref());
-        let split = outer.split(problem, seed)?;
-        let result = self.watched(&split, problem, None, &mut |_| Vec::new())?;
+        let mut splits = vec![outer.split(problem, seed)?];
+        splits.extend(self.further_splits(problem, seed)?);
+        let result = self.watched(&splits, problem, None, &mut |_| Vec::new())?;
         Ok(result.expect("nobody interrupts"))
     }
 
-    /// The same with a given split, an optional checkpoint of the tuned run, and observers of each
-    /// stage. If an observer ends a stage, the inner `Err` has the outcome of the tuned run so far.
+    /// The splits of a problem after the first one, whose seed is given.
+    ///
+    /// # Errors
+    /// Those of [`OuterError::split`].
+    pub fn further_splits(&self, problem: &Problem, seed: u64) -> Result<Vec<Problem>> {
+        let stored = problem.processes().total(problem.x().stored() as f64);
+        let by_size = if stored > MANY_ENTRIES { 1 } else { SPLITS };
+        let outer = self.outer.for_data(problem, self.divergence.as_ref());
+        // (Seeds far apart from those that users count up.)
+        let seeds = (1..self.splits.unwrap_or(by_size) as u64)
+            .map(|split| seed.wrapping_add(split.wrapping_mul(0x9e37_79b9_7f4a_7c15)));
+        seeds.map(|seed| outer.split(problem, seed)).collect()
+    }
+
+    /// The same with given splits, an optional checkpoint of the tuned run, and observers of each
+    /// stage. The candidates are those of the first split. If an observer ends a stage, the inner
+    /// `Err` has the outcome of the tuned run so far.
     ///
     /// # Errors
     /// Those of [`run`](Self::run).
+    ///
+    /// # Panics
+    /// If there is no split.
     pub fn watched(
         &self,
-        split: &Problem,
+        splits: &[Problem],
         full: &Problem,
         checkpoint: Option<&Checkpoint>,
         observers: &mut dyn FnMut(Stage) -> Vec<Box<dyn Observer>>,
     ) -> Result<std::result::Result<PracticalOutcome, Box<Outcome>>> {
+        let (split, further) = splits.split_first().expect("at least one split");
         let outer = self.outer.for_data(full, self.divergence.as_ref());
         let solver = |config: AltBiConfig, stage: Stage| {
             let mut solver =
@@ -230,7 +269,8 @@ impl Practical {
             }
             solver
         };
-        let mut tuned = watch(solver(self.config.clone(), Stage::Tuned), Stage::Tuned);
+        let mut tuned = watch(solver(self.config.clone(), Stage::Tuned), Stage::Tuned)
+            .with_folds(further.to_vec());
         if let Some(lambda) = &self.given_lambda {
             tuned = tuned.with_lambda(lambda.clone());
         }

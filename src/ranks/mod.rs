@@ -246,7 +246,9 @@ impl<'a> RankSearch<'a> {
                 let mut practical = settled(penalties(&seen)?);
                 practical.config = practical.config.with_scope(*scope);
                 let mut observers = |_| vec![Box::new(watch()) as Box<dyn Observer>];
-                match practical.watched(&seen, problem, None, &mut observers)? {
+                let mut splits = vec![seen.clone()];
+                splits.extend(practical.further_splits(problem, seed)?);
+                match practical.watched(&splits, problem, None, &mut observers)? {
                     Ok(result) => Some(result.outcome.outer_error),
                     Err(_) => return Ok(None),
                 }

@@ -159,9 +159,16 @@ fn hypergradient(run: &RunRecords) -> Figure {
     Figure {
         name: "hypergradient".into(),
         title: "Hypergradient".into(),
-        caption: "The Euclidean norm of the derivative of the outer error by all λ. At zero, no \
-                  small change of λ would lower the outer error."
-            .into(),
+        caption: format!(
+            "The Euclidean norm of the derivative of the outer error by all λ. At zero, no small \
+             change of λ would lower the outer error.{}",
+            match run.choice {
+                // (A single split has no ups and downs to explain.)
+                Some(_) if run.setting::<usize>("splits").ok() != Some(1) =>
+                    " The splits of the data take turns, and each has its own derivative.",
+                _ => "",
+            }
+        ),
         svg: chart.svg(),
         tiles: Vec::new(),
     }

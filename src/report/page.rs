@@ -72,7 +72,7 @@ body { margin: 0 auto; max-width: 1360px; padding: 1rem; background: var(--groun
   font: 16px/1.5 system-ui, sans-serif; }
 h1 { margin: 0; font-size: 1.6rem; } h2 { margin: 0 0 .4rem; font-size: 1.1rem; }
 header p, figcaption, .small { color: var(--soft); } .small { font-size: .8rem; overflow-wrap: anywhere; }
-.cards { display: grid; grid-template-columns: repeat(auto-fill, minmax(9.5rem, 1fr)); gap: .6rem; margin: 1rem 0; }
+.cards { display: grid; grid-template-columns: repeat(auto-fill, minmax(9rem, 1fr)); gap: .6rem; margin: 1rem 0; }
 .card { background: var(--card); border-radius: .5rem; padding: .5rem .8rem; }
 .card span { display: block; font-size: .8rem; color: var(--soft); }
 main { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(100%, 24rem), 1fr)); gap: 1.2rem; }

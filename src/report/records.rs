@@ -201,7 +201,13 @@ impl RunRecords {
         };
         let method = match self.is_plain() {
             true => "plain updates stopped early".to_owned(),
-            false => format!("method {}", setting("method")),
+            false => match setting("method").as_str() {
+                "altbi" => "AltBi".into(),
+                "mu" => "MU".into(),
+                "p-mu" => "P-MU".into(),
+                "mu-t" => "MU-T".into(),
+                other => format!("method {other}"),
+            },
         };
         format!("{method}, {} divergence, {penalty}", setting("divergence"))
     }

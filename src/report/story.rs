@@ -115,7 +115,8 @@ pub(crate) fn fit_in_words(relative_error: f64, outer: Option<f64>) -> String {
             short(ratio)
         ),
         Some(ratio) => format!(
-            "{fit} On the data that the updates did not see, it explains {}.",
+            "{fit} On the data that the updates did not see, which have noise of their own, it \
+             explains {}.",
             percent(1.0 - ratio)
         ),
     }
@@ -253,7 +254,10 @@ mod tests {
         assert!(fit_in_words(1.5, Some(0.25)).contains("worse than a constant"));
         assert!(fit_in_words(0.1, Some(1.5)).contains("its error is 1.5 times"));
         assert!(fit_in_words(f64::NAN, None).contains("constant"));
-        assert!(fit_in_words(0.1, Some(0.25)).contains("did not see, it explains 75 %."));
+        assert!(
+            fit_in_words(0.1, Some(0.25))
+                .contains("did not see, which have noise of their own, it explains 75 %.")
+        );
         assert_eq!(weights_in_words(&[0.5]), "λ is 0.5");
         assert!(caution(&[2.0, 1.001], &[2.001, 1.0], None).contains("hardly moved"));
         assert!(caution(&[2.0, 54.6], &[1.0, 1.0], Some(54.6)).contains("--lambda-max"));

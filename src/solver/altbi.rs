@@ -6,13 +6,13 @@ use std::time::Instant;
 use ndarray::Array2;
 
 use super::checkpoint::Resumed;
-use super::iteration::{Workspace, not_finite};
+use super::iteration::{Engines, Workspace, not_finite};
 use super::{Checkpoint, Observer, Outcome, Record, Signal, StopReason, Stopping, StoppingRule};
 use crate::config::{AltBiConfig, Selection};
 use crate::criterion::{Criterion, Training};
 use crate::device::Device;
 use crate::divergence::Divergence;
-use crate::engine::{Engine, EngineUsed};
+use crate::engine::EngineUsed;
 use crate::error::{CheckpointFault, Error, Result};
 use crate::factors::{Factors, GivenFactors, Side};
 use crate::lambda::{LambdaShare, StepRule};
@@ -41,6 +41,8 @@ pub struct Solver {
     device: Device,
     /// True if D is computed in every iteration.
     pub(super) measures: bool,
+    /// Other splits of the data, which tune λ in turn with the problem.
+    pub(super) folds: Vec<Problem>,
 }
 
 /// The state of a run between two iterations.
@@ -63,6 +65,8 @@ pub struct State {
     pub best: Option<Arc<Best>>,
     /// Memory of the λ step ([`StepRule`]).
     pub memory: Array2<f64>,
+    /// W and H of the other splits.
+    pub(super) folds: Vec<Factors>,
     /// The rows and weights of this process, if several share the run.
     pub(super) share: Option<Arc<LambdaShare>>,
 }
@@ -104,6 +108,12 @@ impl State {
                 record: best.record.clone(),
             }))
         });
+        let gathered = |of: &Factors| {
+            let (w, h) = (rows.gather(&of.w), of.h.clone());
+            Some(Factors { w: w?, h })
+        };
+        // (All processes gather everything, even if only the first one gets it.)
+        let folds: Vec<Option<Factors>> = self.folds.iter().map(gathered).collect();
         let w = rows.gather(&self.factors.w);
         let [lambda, memory] = [&self.lambda, &self.memory].map(|of| share.gather(of));
         Some(Self {
@@ -113,6 +123,7 @@ impl State {
             },
             lambda: lambda?,
             memory: memory?,
+            folds: folds.into_iter().collect::<Option<_>>()?,
             best: match best {
                 Some(best) => Some(best?),
                 None => None,
@@ -136,6 +147,7 @@ impl State {
             factors: factors(&self.factors),
             lambda: share.cut(&self.lambda),
             memory: share.cut(&self.memory),
+            folds: self.folds.iter().map(factors).collect(),
             best: self.best.map(|best| {
                 Arc::new(Best {
                     factors: factors(&best.factors),
@@ -187,6 +199,10 @@ impl State {
         self.divergence_at_start = other.divergence_at_start;
         self.best.clone_from(&other.best);
         self.memory.assign(&other.memory);
+        for (fold, other) in self.folds.iter_mut().zip(&other.folds) {
+            fold.w.assign(&other.w);
+            fold.h.assign(&other.h);
+        }
     }
 }
 
@@ -222,6 +238,7 @@ impl Solver {
             stopping_rule: None,
             device: Device::default(),
             measures: true,
+            folds: Vec::new(),
         }
     }
 
@@ -315,6 +332,15 @@ impl Solver {
         self
     }
 
+    /// Tunes λ on other splits of the data as well. They take turns: each iteration makes a bunch of
+    /// one split, with factors of its own, and then a λ step. Records and results are those of the
+    /// problem that is run.
+    #[must_use]
+    pub(crate) fn with_folds(mut self, folds: Vec<Problem>) -> Self {
+        self.folds = folds;
+        self
+    }
+
     /// The built-in stopping rule of the run.
     pub fn stopping(&self) -> Stopping {
         Stopping {
@@ -364,7 +390,13 @@ impl Solver {
         problem.processes().agree(self.check(problem))?;
         self.on_threads(problem, |solver| {
             let (mut engine, used) = problem.processes().agree(solver.engine(problem))?;
-            let state = solver.start(problem, engine.as_mut())?;
+            let mut state = solver.start(problem, engine.as_mut())?;
+            let folds = solver.fold_engines()?;
+            for (fold, engine) in solver.folds.iter().zip(&folds) {
+                state
+                    .folds
+                    .push(solver.first_factors(fold, engine.as_ref())?);
+            }
             let used = solver.compared(problem, used, &state)?;
             let story = Resumed {
                 lambda_at_start: state.lambda.clone(),
@@ -374,7 +406,7 @@ impl Solver {
             if solver.notify(problem, &story.state) == Signal::Stop {
                 return solver.outcome(problem, story, StopReason::Interrupted, None, used);
             }
-            solver.go_on(problem, story, engine, used)
+            solver.go_on(problem, story, (engine, folds), used)
         })
     }
 
@@ -390,7 +422,9 @@ impl Solver {
         let share = self.lambda_share(problem);
         let whole = share.whole_layout();
         // A step with a memory cannot go on without it.
-        if self.memory_of(&whole).dim() != story.state.memory.dim() {
+        if self.memory_of(&whole).dim() != story.state.memory.dim()
+            || self.folds.len() != story.state.folds.len()
+        {
             return Err(CheckpointFault::OtherSettings.into());
         }
         let weights = whole.len();
@@ -405,8 +439,9 @@ impl Solver {
         story.lambda_at_start = share.cut(&story.lambda_at_start);
         self.on_threads(problem, |solver| {
             let (engine, used) = problem.processes().agree(solver.engine(problem))?;
+            let folds = solver.fold_engines()?;
             let used = solver.compared(problem, used, &story.state)?;
-            solver.go_on(problem, story, engine, used)
+            solver.go_on(problem, story, (engine, folds), used)
         })
     }
 
@@ -442,10 +477,10 @@ impl Solver {
         &mut self,
         problem: &Problem,
         mut story: Resumed,
-        engine: Box<dyn Engine + Send>,
+        engines: Engines,
         used: EngineUsed,
     ) -> Result<Outcome> {
-        let mut workspace = Workspace::new(engine, self.lambda_share(problem), &story.state);
+        let mut workspace = Workspace::new(engines, self.lambda_share(problem), &story.state);
         // The capacity is enough for the history of most runs, so that iterations allocate nothing.
         story
             .history

@@ -13,7 +13,7 @@ use crate::problem::{Problem, ToMatrix};
 
 /// The first bytes of every checkpoint; the digit is the version of the layout.
 const MAGIC: &[u8; 16] = b"altbi checkpoint";
-const VERSION: u32 = 5;
+const VERSION: u32 = 6;
 const DIGEST: usize = 32;
 
 /// Everything that [`Solver::resume`](super::Solver::resume) needs to give the same bits of
@@ -36,6 +36,8 @@ pub struct Checkpoint {
     best: Option<BestIterate>,
     /// Of the λ step.
     memory: Matrix,
+    /// W and H of the other splits that tune λ.
+    folds: Vec<(Matrix, Matrix)>,
 }
 
 /// The iterate with the lowest outer error.
@@ -108,6 +110,11 @@ impl Checkpoint {
                 record: best.record.clone(),
             }),
             memory: Matrix::of(&state.memory),
+            folds: state
+                .folds
+                .iter()
+                .map(|of| (Matrix::of(&of.w), Matrix::of(&of.h)))
+                .collect(),
         }
     }
 
@@ -150,6 +157,11 @@ impl Checkpoint {
                 divergence_at_start: self.divergence_at_start,
                 best: self.best.as_ref().map(best).transpose()?,
                 memory: self.memory.to_matrix()?,
+                folds: self
+                    .folds
+                    .iter()
+                    .map(|(w, h)| factors(w, h))
+                    .collect::<Result<_>>()?,
                 share: None,
             },
             lambda_at_start: self.lambda_at_start.to_matrix()?,

@@ -110,6 +110,7 @@ impl Solver {
             record,
             best: None,
             memory: self.memory_of(&whole),
+            folds: Vec::new(),
             share: None,
         };
         state = state.cut(&share);
@@ -123,7 +124,7 @@ impl Solver {
         self.on_threads(problem, |solver| {
             let (engine, used) = problem.processes().agree(solver.engine(problem))?;
             let used = solver.compared(problem, used, &story.state)?;
-            solver.go_on(problem, story, engine, used)
+            solver.go_on(problem, story, (engine, Vec::new()), used)
         })
     }
 }

@@ -16,9 +16,14 @@ use crate::penalty::PenaltyTerm;
 use crate::problem::Problem;
 use crate::update::Rule;
 
+/// The engine of the problem, and those of the other splits.
+pub(super) type Engines = (Box<dyn Engine + Send>, Vec<Box<dyn Engine + Send>>);
+
 /// Memory that iterations reuse.
 pub(super) struct Workspace {
     pub(super) engine: Box<dyn Engine + Send>,
+    /// The engines of the other splits.
+    folds: Vec<Box<dyn Engine + Send>>,
     pub(super) next: State,
     hierarchy: Hierarchy,
     gradient: Array2<f64>,
@@ -28,13 +33,10 @@ pub(super) struct Workspace {
 }
 
 impl Workspace {
-    pub(super) fn new(
-        engine: Box<dyn Engine + Send>,
-        share: Arc<LambdaShare>,
-        state: &State,
-    ) -> Self {
+    pub(super) fn new((engine, folds): Engines, share: Arc<LambdaShare>, state: &State) -> Self {
         Self {
             engine,
+            folds,
             next: state.clone(),
             hierarchy: Hierarchy::new(share.layout()),
             gradient: Array2::zeros(state.lambda.raw_dim()),
@@ -54,7 +56,7 @@ impl Solver {
         let (mut engine, _) = self.engine(problem)?;
         let state = self.start(problem, engine.as_mut())?;
         let stepper = Stepper {
-            workspace: Workspace::new(engine, self.lambda_share(problem), &state),
+            workspace: Workspace::new((engine, Vec::new()), self.lambda_share(problem), &state),
             solver: self,
             problem,
         };
@@ -70,7 +72,8 @@ impl Solver {
     /// [`Error::NotFinite`], and those of the engine and of the hypergradient's mode.
     pub fn step(&self, problem: &Problem, state: &State) -> Result<State> {
         let (engine, _) = self.engine(problem)?;
-        let workspace = Workspace::new(engine, self.lambda_share(problem), state);
+        let engines = (engine, self.fold_engines()?);
+        let workspace = Workspace::new(engines, self.lambda_share(problem), state);
         let solver = self;
         let mut stepper = Stepper {
             solver,
@@ -90,6 +93,7 @@ impl Solver {
         let iteration = state.iteration + 1;
         let Workspace {
             engine,
+            folds,
             next,
             hierarchy,
             gradient,
@@ -99,22 +103,28 @@ impl Solver {
         let processes = problem.processes();
         next.copy_from(state);
         next.iteration = iteration;
+        // The splits take turns, the problem first.
+        let turn = state.iteration % (1 + folds.len());
+        let (acting, split, factors) = match turn.checked_sub(1) {
+            None => (&mut *engine, problem, &mut next.factors),
+            Some(fold) => (&mut folds[fold], &self.folds[fold], &mut next.folds[fold]),
+        };
 
         // 1. Update H, by the same rule on the transposed problem. If H is penalised, update W. If
         //    the bunch is over both factors, update neither.
-        engine.update_other(problem, &mut next.factors);
+        acting.update_other(split, factors);
         // 2. Rescale the factors.
-        self.normalize(problem, &mut next.factors);
+        self.normalize(split, factors);
         // (H is the same on all processes.)
-        finite_everywhere(problem, "W", iteration, &next.factors.w)?;
-        finite("H", iteration, &next.factors.h)?;
+        finite_everywhere(split, "W", iteration, &factors.w)?;
+        finite("H", iteration, &factors.h)?;
 
         // 3. The bunch and 4. its hypergradient.
         let tuned = self.config.method == Method::AltBi;
         let slot = tuned.then_some(&mut *gradient);
-        let errors = engine.bunch(problem, &mut next.factors, &state.lambda, slot)?;
-        next.factors.flush(problem.precision());
-        finite_everywhere(problem, "W", iteration, &next.factors.w)?;
+        let errors = acting.bunch(split, factors, &state.lambda, slot)?;
+        factors.flush(split.precision());
+        finite_everywhere(split, "W", iteration, &factors.w)?;
 
         // 5. The projected λ step.
         let mut norm = 0.0;
@@ -125,7 +135,7 @@ impl Solver {
                     iteration,
                     iterations: self.config.max_iterations,
                 },
-                evidence: self.evidence(problem, errors.outer_error),
+                evidence: self.evidence(split, errors.outer_error),
                 interval: (self.config.lambda_min, self.config.lambda_max),
             };
             let step = self.step_rule.as_ref();
@@ -152,18 +162,35 @@ impl Solver {
             norm = squares.sqrt();
         }
 
-        // 6. The record.
-        measure(problem, engine.as_ref(), next, errors, norm, sorted, share);
+        // 6. The record. (If another split had its turn, the errors are those of before.)
+        let before = &state.record;
+        let own = match turn {
+            0 => errors,
+            _ => Errors {
+                outer_error: before.outer_error,
+                divergence: before.divergence,
+            },
+        };
+        measure(problem, engine.as_ref(), next, own, norm, sorted, share);
+        if turn > 0 {
+            // (No change would look like convergence.)
+            next.record.relative_change = before.relative_change;
+            return match errors.outer_error.is_finite() {
+                true => Ok(()),
+                false => Err(not_finite("the outer error", iteration)),
+            };
+        }
         next.check_errors(self.measures)?;
         next.remember(self.config.select, &state.lambda);
         Ok(())
     }
 
-    /// N / (2E) of the hierarchical scope, where N is the total weight of the entries that E
-    /// counts.
-    fn evidence(&self, problem: &Problem, outer_error: f64) -> f64 {
+    /// N / (2E) of the hierarchical scope, where N is the total weight of the entries that E counts
+    /// on all splits.
+    fn evidence(&self, split: &Problem, outer_error: f64) -> f64 {
         if outer_error > 0.0 {
-            self.criterion.entries().weight(problem) / (2.0 * outer_error)
+            let splits = 1.0 + self.folds.len() as f64;
+            splits * self.criterion.entries().weight(split) / (2.0 * outer_error)
         } else {
             0.0
         }

@@ -33,21 +33,33 @@ impl Solver {
         self.check_scopes()
     }
 
-    pub(super) fn start(&self, problem: &Problem, engine: &mut dyn Engine) -> Result<State> {
+    /// The factors before the first iteration.
+    pub(super) fn first_factors(&self, problem: &Problem, engine: &dyn Engine) -> Result<Factors> {
         let AltBiConfig {
             rank,
             initial,
             seed,
             ..
         } = self.config;
-        let processes = problem.processes();
         let factors = Factors::start(problem, rank, initial, seed, &self.given);
-        let mut factors = processes.agree(factors)?;
+        let mut factors = problem.processes().agree(factors)?;
         self.warm_up(problem, engine, &mut factors)?;
         // The factors are normalised before λ is balanced, because λ depends on their scale.
         self.normalize(problem, &mut factors);
         finite_everywhere(problem, "W", 0, &factors.w)?;
         finite("H", 0, &factors.h)?;
+        Ok(factors)
+    }
+
+    /// An engine for each of the other splits.
+    pub(super) fn fold_engines(&self) -> Result<Vec<Box<dyn Engine + Send>>> {
+        let engine = |fold: &Problem| Ok(fold.processes().agree(self.engine(fold))?.0);
+        self.folds.iter().map(engine).collect()
+    }
+
+    pub(super) fn start(&self, problem: &Problem, engine: &mut dyn Engine) -> Result<State> {
+        let factors = self.first_factors(problem, engine)?;
+        let processes = problem.processes();
         let (errors, divergences) = engine.errors(problem, &factors);
         let lambda = self.initial_weights(problem, engine, &factors, &divergences);
         let lambda = processes.agree(lambda)?;
@@ -60,6 +72,7 @@ impl Solver {
             divergence_at_start: errors.divergence,
             best: None,
             memory: self.memory(problem),
+            folds: Vec::new(),
             share: problem
                 .share()
                 .is_split()

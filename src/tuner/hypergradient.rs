@@ -20,8 +20,14 @@ pub(super) fn run(task: &Task, scope: Scope) -> Result<Answer> {
         .with_seed(task.seed)
         .with_scope(scope)
         .with_threads(1);
+    let mut splits = vec![task.split.clone()];
+    splits.extend(practical.further_splits(&task.full, task.seed)?);
     let price = task.divergence.derivative_cost();
-    let (length, warm_up) = (practical.config.bunch, practical.config.warm_up);
+    // (Each split begins with plain updates of its own.)
+    let (length, warm_up) = (
+        practical.config.bunch,
+        splits.len() * practical.config.warm_up,
+    );
     let ledger = Arc::new(Mutex::new(Ledger::new(f64::INFINITY, &|| true)));
     let mut observers = |stage: Stage| -> Vec<Box<dyn Observer>> {
         let (at_start, each) = match stage {
@@ -44,7 +50,7 @@ pub(super) fn run(task: &Task, scope: Scope) -> Result<Answer> {
             Signal::Continue
         })]
     };
-    let result = practical.watched(&task.split, &task.full, None, &mut observers)?;
+    let result = practical.watched(&splits, &task.full, None, &mut observers)?;
     let result = result.expect("nobody interrupts");
     let ledger = ledger.lock();
     Ok(Answer {

@@ -120,6 +120,10 @@ pub(in crate::cli) struct FitArguments {
     /// Updates on all entries at the end of the preset practical; 0: none [default: 10]
     #[arg(long, value_name = "N", help_heading = PENALTIES, hide_short_help = true)]
     pub(in crate::cli) refit: Option<usize>,
+    /// Splits of the data that tune λ in turn in the preset practical [default: 3, or 1 for more
+    /// than a million entries]
+    #[arg(long, value_name = "N", help_heading = PENALTIES, hide_short_help = true)]
+    pub(in crate::cli) splits: Option<usize>,
     /// W and H at the start; random: uniform, W scaled so that WH has the mean of X; uniform: the
     /// paper's start, not scaled; nndsvd, nndsvda: from singular vectors (scikit-learn: init)
     #[arg(long, default_value = "random", value_parser = words::<Initial>(), help_heading = MODEL)]

@@ -276,11 +276,28 @@ impl<'a> Run<'a> {
             _ => reading,
         });
         let config = arguments.config_text(source.as_ref(), solver.rank, kept.as_ref());
-        if arguments.refit.is_some() && arguments.preset != Preset::Practical {
-            return Err(Error::Conflict {
-                first: "--refit",
-                second: "another preset than practical",
-                reason: "only practical has a refit",
+        if arguments.preset != Preset::Practical {
+            let refused = [
+                ("--refit", arguments.refit, "only practical has a refit"),
+                (
+                    "--splits",
+                    arguments.splits,
+                    "only practical has several splits",
+                ),
+            ];
+            if let Some((first, _, reason)) = refused.iter().find(|(_, given, _)| given.is_some()) {
+                return Err(Error::Conflict {
+                    first,
+                    second: "another preset than practical",
+                    reason,
+                });
+            }
+        }
+        if let Some(splits @ (0 | 101..)) = arguments.splits {
+            return Err(Error::Setting {
+                setting: "the number of splits",
+                value: splits as f64,
+                range: "from 1 to 100",
             });
         }
         // Contradicting penalties are refused before anything else is done.

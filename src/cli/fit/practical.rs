@@ -31,6 +31,16 @@ impl Run<'_> {
         if let Some(updates) = arguments.refit {
             practical = practical.with_refit(updates);
         }
+        // Neighbours are computed from what the updates of the first split see. Other splits would
+        // hold out data that the graph has seen.
+        let graphs = &arguments.tuning.penalties.graphs;
+        let splits = arguments.splits.or(graphs.reads_data().then_some(1));
+        if let Some(splits) = splits {
+            practical = practical.with_splits(splits);
+        }
+        let mut splits = vec![self.problem.clone()];
+        let seed = arguments.criterion.held_out_seed;
+        splits.extend(practical.further_splits(full, seed)?);
         // (Only a fresh run reads it.)
         if let (LambdaArgument::File(path), None) = (&arguments.lambda, checkpoint) {
             practical = practical.with_lambda(read_lambda(path)?);
@@ -65,7 +75,7 @@ impl Run<'_> {
             observers.push(Box::new(watch));
             observers
         };
-        let result = practical.watched(&self.problem, full, checkpoint, &mut observers)?;
+        let result = practical.watched(&splits, full, checkpoint, &mut observers)?;
         Ok(match result {
             Ok(result) => {
                 let choice = Choice {
