@@ -130,11 +130,16 @@ impl<'a> HostBunch<'a> {
         }
     }
 
+    /// Memory of this length, with anything in it.
+    pub(crate) fn room(&self, length: usize) -> Vec<f64> {
+        self.bunch.spare.piece(length)
+    }
+
     /// Keeps memory for later: what the updates of a bunch leave behind, and a little more.
-    fn keep(&self, memory: Vec<f64>) {
+    pub(crate) fn keep(&self, memory: Vec<f64>) {
         let sides = ORDER.iter().filter(|side| self.bunch.span.covers(**side));
         let updates = sides.count() * self.bunch.length;
-        self.bunch.spare.keep(memory, 2 * updates + 4);
+        self.bunch.spare.keep(memory, 2 * updates + 6);
     }
 
     /// The penalties of one factor with their weights.

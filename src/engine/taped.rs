@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use burn::tensor::Tensor;
-use ndarray::Array2;
+use ndarray::{Array2, ArrayView2};
 use rayon::prelude::*;
 
 use super::{Engine, Errors};
@@ -96,10 +96,12 @@ impl Taped {
         let weights = weights.map(|(part, shape)| Spread::new(part.into_iter().collect(), *shape));
         let weights: Vec<Spread> = weights.collect();
         let rank = factors.w.ncols();
+        let mut h = host.room(factors.h.len());
+        transpose(factors.h.view(), &mut h);
         // W is moved, not copied. If the bunch does not update it, it is moved back below.
         let start = HostPair {
             w: Arc::new(numbers(std::mem::take(&mut factors.w))),
-            h: Arc::new(numbers(transposed(&factors.h))),
+            h: Arc::new(h),
             rank,
         };
         let end = match gradient {
@@ -126,17 +128,15 @@ impl Taped {
         } else {
             host.divergence(&end)
         };
-        let matrix = |values: Arc<Vec<f64>>, rows: usize| {
-            let values = Arc::unwrap_or_clone(values);
-            Array2::from_shape_vec((rows, rank), values).expect("a factor fills its shape")
-        };
-        let [n, m] = problem.shape();
-        factors.w = matrix(end.w, n);
+        let [n, _] = problem.shape();
+        let w = Array2::from_shape_vec((n, rank), Arc::unwrap_or_clone(end.w));
+        factors.w = w.expect("a factor fills its shape");
         problem.round(&mut factors.w);
         if self.bunch.span.covers(Side::H) {
-            factors.h = transposed(&matrix(end.h, m));
+            set_transposed(&mut factors.h, &end.h);
             problem.round(&mut factors.h);
         }
+        host.keep(Arc::try_unwrap(end.h).unwrap_or_default());
         Errors {
             outer_error,
             divergence,
@@ -178,7 +178,8 @@ impl Engine for Taped {
             let rank = factors.w.ncols();
             let w = factors.w.as_standard_layout();
             let w = w.as_slice().expect("in row order");
-            let h = numbers(transposed(&factors.h));
+            let mut h = host.room(factors.h.len());
+            transpose(factors.h.view(), &mut h);
             let (factor, fixed) = match other {
                 Side::W => (w, h.as_slice()),
                 Side::H => (h.as_slice(), w),
@@ -190,14 +191,16 @@ impl Engine for Taped {
             };
             let shape = (factor.len() / rank, rank);
             let updated = host.update_one(other, at);
-            let updated = Array2::from_shape_vec(shape, updated).expect("a factor fills its shape");
+            host.keep(h);
             match other {
                 Side::W => {
-                    factors.w = updated;
+                    let w = Array2::from_shape_vec(shape, updated);
+                    factors.w = w.expect("a factor fills its shape");
                     problem.round(&mut factors.w);
                 }
                 Side::H => {
-                    factors.h = transposed(&updated);
+                    set_transposed(&mut factors.h, &updated);
+                    host.keep(updated);
                     problem.round(&mut factors.h);
                 }
             }
@@ -304,10 +307,20 @@ fn numbers(matrix: Array2<f64>) -> Vec<f64> {
     matrix.iter().copied().collect()
 }
 
-/// The transpose, laid out row by row.
-fn transposed(matrix: &Array2<f64>) -> Array2<f64> {
-    let (rows, columns) = matrix.dim();
-    let mut turned = vec![0.0; rows * columns];
+/// Sets H from Hᵀ, row by row, in the memory that H has.
+fn set_transposed(h: &mut Array2<f64>, transposed: &[f64]) {
+    let (rank, columns) = h.dim();
+    let transposed = ArrayView2::from_shape((columns, rank), transposed);
+    let transposed = transposed.expect("a factor fills its shape");
+    match h.as_slice_mut() {
+        Some(h) => transpose(transposed, h),
+        None => h.assign(&transposed.t()),
+    }
+}
+
+/// Writes the transpose, laid out row by row.
+fn transpose(matrix: ArrayView2<'_, f64>, turned: &mut [f64]) {
+    let (rows, _) = matrix.dim();
     let count = (TASK / rows).max(STRIP);
     let tasks = turned.par_chunks_mut(count * rows).enumerate();
     tasks.for_each(|(task, turned)| {
@@ -321,7 +334,6 @@ fn transposed(matrix: &Array2<f64>) -> Array2<f64> {
             }
         }
     });
-    Array2::from_shape_vec((columns, rows), turned).expect("as many entries as before")
 }
 
 /// Rows that are transposed together.
