@@ -176,7 +176,7 @@ fn table(outcome: &RankOutcome) -> String {
                 "<td{class}>{}{}</td><td{class}>{above}</td>",
                 with_error(of_rank.mean, of_rank.standard_error),
                 match *recommended == Some(rank) {
-                    true => ", recommended",
+                    true => " ✓",
                     false => "",
                 },
             );
@@ -189,7 +189,7 @@ fn table(outcome: &RankOutcome) -> String {
     };
     let _ = writeln!(
         table,
-        "</table></div>\n<p class=\"small\">Recommended is the smallest rank whose mean exceeds \
+        "</table></div>\n<p class=\"small\">Recommended (✓) is the smallest rank whose mean exceeds \
          the lowest by no more than one standard error of the paired differences between the two, \
          split by split. Plain: multiplicative updates without penalty, stopped early.{tuned}</p>"
     );

@@ -185,7 +185,18 @@ fn number(measure: Measure, mean: f64, deviation: f64) -> String {
             (format!("{mean:.0}"), format!("{deviation:.0}"))
         }
         Measure::Seconds => (format!("{mean:.2}"), format!("{deviation:.2}")),
-        _ => (digits(mean, 3), digits(deviation, 2)),
+        _ => {
+            let mean = digits(mean, 3);
+            // As many decimals as the mean has, if that shows anything.
+            let decimals = mean.split_once('.').map(|(_, behind)| behind.len());
+            let alike = decimals.map(|decimals| format!("{deviation:.decimals$}"));
+            let alike = alike.filter(|alike| {
+                let is_zero = alike.trim_matches(['0', '.']).is_empty();
+                !mean.contains('e') && !is_zero
+            });
+            let deviation = alike.unwrap_or_else(|| digits(deviation, 2));
+            (mean, deviation)
+        }
     };
     // One start has no deviation, and that of a budget is zero.
     if deviation.contains("NaN") || deviation.trim_matches(['0', '.']).is_empty() {
