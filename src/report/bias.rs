@@ -144,7 +144,7 @@ fn errors(bias: &Bias) -> Figure {
     let rows = bias.rows[..last].iter().enumerate();
     let points = rows.map(|(place, row)| (place as f64, row.relative_error));
     let ticks = bias.rows[..last].iter().map(name).collect();
-    let chart = Chart::new("T", "relative error", Scale::Logarithmic)
+    let chart = Chart::new("T (not to scale)", "relative error", Scale::Logarithmic)
         .with(Series::line("", points.collect()))
         .with_ticks(ticks);
     let reference = name(&bias.rows[last]);
