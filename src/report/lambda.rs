@@ -98,8 +98,9 @@ fn left_out(mut weights: impl Iterator<Item = f64>) -> &'static str {
 
 /// The weights of one penalty, first and last.
 struct Group {
-    /// What stands behind the names of its figures and in their titles.
+    /// The end of its figures' names: empty, or "_2".
     suffix: String,
+    /// The same of their titles: empty, or " of l1 on H".
     of: String,
     start: Vec<f64>,
     end: Vec<f64>,

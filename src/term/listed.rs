@@ -19,6 +19,7 @@ use rayon::prelude::*;
 
 use super::background::Background;
 use super::strip::{Strips, Taken, What};
+use super::walk::with_divergence;
 use super::{At, Bars, Denominator, Moves, Needs, PartsOf};
 use crate::divergence::Fused;
 use crate::engine::{Entry, Frobenius, General, ItakuraSaito, KullbackLeibler, PlugIn, lanes_here};
@@ -341,25 +342,7 @@ impl Listed {
 
     /// A pass over all lines of a side.
     fn walk(&self, what: What, side: Side, job: &Job<'_>, out: &mut [f64], second: &mut [f64]) {
-        match &self.divergence {
-            Fused::PerEntry(functions) => {
-                self.walk_by(
-                    PlugIn(functions.as_ref()),
-                    0.0,
-                    what,
-                    side,
-                    job,
-                    out,
-                    second,
-                );
-            }
-            Fused::Beta { beta, shift } => match *beta {
-                2.0 => self.walk_by(Frobenius, *shift, what, side, job, out, second),
-                1.0 => self.walk_by(KullbackLeibler, *shift, what, side, job, out, second),
-                0.0 => self.walk_by(ItakuraSaito, *shift, what, side, job, out, second),
-                beta => self.walk_by(General::new(beta), *shift, what, side, job, out, second),
-            },
-        }
+        with_divergence!(self, walk_by, what, side, job, out, second);
     }
 
     #[expect(

@@ -82,10 +82,10 @@ pub(super) struct Walk<'a> {
     pub(super) floor: f64,
 }
 
-/// Calls a method with the divergence as a type, and its shift.
+/// Calls a method of a value that has a `divergence`, with the divergence as a type, and its shift.
 macro_rules! with_divergence {
     ($walk:expr, $method:ident, $($argument:expr),+) => {
-        match $walk.divergence {
+        match &$walk.divergence {
             Fused::PerEntry(functions) => $walk.$method(PlugIn(functions.as_ref()), 0.0, $($argument),+),
             Fused::Beta { beta, shift } => match *beta {
                 2.0 => $walk.$method(Frobenius, *shift, $($argument),+),
@@ -96,6 +96,7 @@ macro_rules! with_divergence {
         }
     };
 }
+pub(super) use with_divergence;
 
 impl Walk<'_> {
     /// Makes a pass over all rows. `out` and `second` get the results of each row.
