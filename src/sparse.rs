@@ -367,25 +367,49 @@ impl SparseMatrix {
     #[must_use]
     pub fn transposed(&self) -> Self {
         let [rows, width] = self.shape;
-        let mut starts = vec![0usize; width + 1];
+        let columns = self.by_columns(|row, _| row as u32);
+        let values = self.by_columns(|_, slot| self.values[slot]);
+        Self::new([width, rows], self.starts_of_columns(), columns, values)
+    }
+
+    /// The start of each column's entries if they are stored column by column, and the end of the
+    /// last column's.
+    pub(crate) fn starts_of_columns(&self) -> Vec<usize> {
+        let mut starts = vec![0; self.shape[1] + 1];
         for column in self.columns.iter() {
             starts[*column as usize + 1] += 1;
         }
-        for column in 0..width {
+        for column in 0..self.shape[1] {
             starts[column + 1] += starts[column];
         }
-        let mut next = starts.clone();
-        let mut columns = vec![0; self.stored()];
-        let mut values = vec![0.0; self.stored()];
-        for row in 0..rows {
-            let (of_row, of_values) = self.row(row);
-            for (column, value) in of_row.iter().zip(of_values) {
-                let slot = &mut next[*column as usize];
-                (columns[*slot], values[*slot]) = (row as u32, *value);
-                *slot += 1;
+        starts
+    }
+
+    /// Numbers of the entries, column by column. `number` gets the row of an entry and its index
+    /// among all entries, row by row.
+    pub(crate) fn by_columns<T: Copy + Default>(
+        &self,
+        number: impl Fn(usize, usize) -> T,
+    ) -> Vec<T> {
+        let mut next = self.starts_of_columns();
+        let mut numbers = vec![T::default(); self.stored()];
+        for row in 0..self.shape[0] {
+            for slot in self.starts[row]..self.starts[row + 1] {
+                let place = &mut next[self.columns[slot] as usize];
+                numbers[*place] = number(row, slot);
+                *place += 1;
             }
         }
-        Self::new([width, rows], starts, columns, values)
+        numbers
+    }
+
+    /// Starts of the rows, columns and values, which clones share.
+    pub(crate) fn shared(&self) -> (Arc<Vec<usize>>, Arc<Vec<u32>>, Arc<Vec<f64>>) {
+        (
+            self.starts.clone(),
+            self.columns.clone(),
+            self.values.clone(),
+        )
     }
 
     /// Some rows and columns, both increasing.

@@ -516,6 +516,8 @@ impl Solver {
             story.history.push(story.state.record.clone());
             interrupted = self.notify(problem, &story.state) == Signal::Stop;
         };
+        // (The results are measured without the memory of the iterations.)
+        drop(workspace);
         self.outcome(problem, story, reason, breakdown, used)
     }
 

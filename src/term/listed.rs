@@ -11,6 +11,7 @@
 //! ω = 0 the others do not count, and every divergence works. This is the case for held-out
 //! entries, and if entries that are not stored are missing.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
@@ -36,18 +37,96 @@ const CANCELS: f64 = 1e-5;
 /// The entries of one side, line by line.
 #[derive(Debug, Clone)]
 pub(super) struct Lines {
-    x: SparseMatrix,
-    /// Weights, row by row. `None` means that all are 1.
+    starts: Arc<Vec<usize>>,
+    places: Arc<Vec<u32>>,
+    values: Values,
+    /// `None` means that all are 1.
     weights: Option<Arc<Vec<f64>>>,
 }
 
+/// The values of entries. Those of the rows are shared with X; the copy that the columns need has 4
+/// bytes each if all of them are exact in 4 bytes, as counts are.
+#[derive(Debug, Clone)]
+enum Values {
+    Double(Arc<Vec<f64>>),
+    Single(Arc<Vec<f32>>),
+}
+
+/// Some values of one line.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum ValuesOf<'a> {
+    Double(&'a [f64]),
+    Single(&'a [f32]),
+}
+
+impl<'a> ValuesOf<'a> {
+    /// One value.
+    pub(super) fn at(self, slot: usize) -> f64 {
+        match self {
+            Self::Double(values) => values[slot],
+            Self::Single(values) => f64::from(values[slot]),
+        }
+    }
+
+    /// Some of them.
+    #[inline(always)]
+    pub(super) fn range(self, range: std::ops::Range<usize>) -> Self {
+        match self {
+            Self::Double(values) => Self::Double(&values[range]),
+            Self::Single(values) => Self::Single(&values[range]),
+        }
+    }
+
+    /// Copies them.
+    #[inline(always)]
+    pub(super) fn copy_to(self, to: &mut [f64]) {
+        match self {
+            Self::Double(values) => to.copy_from_slice(values),
+            Self::Single(values) => {
+                for (to, value) in to.iter_mut().zip(values) {
+                    *to = f64::from(*value);
+                }
+            }
+        }
+    }
+}
+
 impl Lines {
+    /// The lines of a matrix's rows.
+    fn rows(x: &SparseMatrix, weights: Option<Vec<f64>>) -> Self {
+        let (starts, places, values) = x.shared();
+        Self {
+            starts,
+            places,
+            values: Values::Double(values),
+            weights: weights.map(Arc::new),
+        }
+    }
+
+    /// The lines of a matrix's columns.
+    fn columns(x: &SparseMatrix, weights: Option<&[f64]>) -> Self {
+        let values = if x.values().iter().all(|x| f64::from(*x as f32) == *x) {
+            Values::Single(Arc::new(x.by_columns(|_, slot| x.values()[slot] as f32)))
+        } else {
+            Values::Double(Arc::new(x.by_columns(|_, slot| x.values()[slot])))
+        };
+        Self {
+            starts: Arc::new(x.starts_of_columns()),
+            places: Arc::new(x.by_columns(|row, _| row as u32)),
+            values,
+            weights: weights.map(|weights| Arc::new(x.by_columns(|_, slot| weights[slot]))),
+        }
+    }
+
     /// Indices, values and weights of a line.
-    pub(super) fn of(&self, line: usize) -> (&[u32], &[f64], Option<&[f64]>) {
-        let (places, values) = self.x.row(line);
-        let range = self.x.starts()[line]..self.x.starts()[line + 1];
-        let weights = self.weights.as_ref().map(|weights| &weights[range]);
-        (places, values, weights)
+    pub(super) fn of(&self, line: usize) -> (&[u32], ValuesOf<'_>, Option<&[f64]>) {
+        let range = self.starts[line]..self.starts[line + 1];
+        let values = match &self.values {
+            Values::Double(values) => ValuesOf::Double(&values[range.clone()]),
+            Values::Single(values) => ValuesOf::Single(&values[range.clone()]),
+        };
+        let weights = self.weights.as_ref().map(|weights| &weights[range.clone()]);
+        (&self.places[range], values, weights)
     }
 
     /// Returns true if they have weights.
@@ -55,21 +134,9 @@ impl Lines {
         self.weights.is_some()
     }
 
-    /// The number of entries.
+    /// The number of lines.
     pub(super) fn count(&self) -> usize {
-        self.x.shape()[0]
-    }
-
-    /// The same for the other side.
-    fn turned(&self) -> Self {
-        let turned = |weights: &Arc<Vec<f64>>| {
-            let weights = self.x.with_values(weights.to_vec()).transposed();
-            Arc::new(weights.values().to_vec())
-        };
-        Self {
-            x: self.x.transposed(),
-            weights: self.weights.as_ref().map(turned),
-        }
+        self.starts.len() - 1
     }
 }
 
@@ -102,13 +169,9 @@ impl Entries {
             (Matrix::Dense(_), None) => unreachable!("a dense matrix is not listed"),
         };
         let weights = weights.filter(|weights| weights.iter().any(|weight| *weight != 1.0));
-        let rows = Lines {
-            x,
-            weights: weights.map(Arc::new),
-        };
-        let columns = rows.turned();
+        let columns = Lines::columns(&x, weights.as_deref());
         Self {
-            sides: [rows, columns],
+            sides: [Lines::rows(&x, weights), columns],
             elsewhere,
         }
     }
@@ -302,7 +365,7 @@ impl Listed {
             let product: f64 = own.iter().zip(there).map(|(a, b)| a * b).sum();
             let (mut x, mut weight) = (0.0, self.entries.elsewhere);
             if next < places.len() && places[next] as usize == place {
-                (x, weight) = (values[next], weights.map_or(1.0, |weights| weights[next]));
+                (x, weight) = (values.at(next), weights.map_or(1.0, |weights| weights[next]));
                 next += 1;
             }
             if weight > 0.0 {
@@ -349,26 +412,26 @@ impl Listed {
         clippy::too_many_arguments,
         reason = "those of a pass, with its divergence"
     )]
-    fn walk_by<D: Entry>(
+    fn walk_by<'a, D: Entry>(
         &self,
         divergence: D,
         shift: f64,
         what: What,
         side: Side,
-        job: &Job<'_>,
+        job: &Job<'a>,
         mut out: &mut [f64],
         mut second: &mut [f64],
     ) {
         let lines = self.entries.side(side);
         let rank = job.rank;
         let width = rank.next_multiple_of(lanes_here::<f64>());
-        let pad = |values: &[f64], to: usize| padded(values, rank, width, self.room.take(to));
+        let pad = |values: &'a [f64], to: usize| self.room.padded(values, rank, width, to);
         let other = pad(job.other, 0);
         let other_bars = [pad(job.other_bars[0], 1), pad(job.other_bars[1], 2)];
         let positive = self.positive_differs();
         let each = if what == What::Errors { 1 } else { rank };
         // Tasks of whole lines with about equally many entries.
-        let starts = lines.x.starts();
+        let starts = &lines.starts;
         let mut tasks = Vec::new();
         let mut first = 0;
         while first < lines.count() {
@@ -403,7 +466,7 @@ impl Listed {
                 own: job.own,
                 other: &other,
                 own_bars: job.own_bars,
-                other_bars: other_bars.each_ref().map(Vec::as_slice),
+                other_bars: other_bars.each_ref().map(|bars| &**bars),
                 error_bars: job.error_bars,
                 out,
                 second,
@@ -425,25 +488,36 @@ impl Listed {
 struct Room(Mutex<[Vec<f64>; 3]>);
 
 impl Room {
-    fn take(&self, slot: usize) -> Vec<f64> {
-        std::mem::take(&mut self.0.lock()[slot])
+    /// The same rows, each padded with zeros to whole vectors, in reused memory. Rows of whole
+    /// vectors stay where they are.
+    fn padded<'a>(
+        &self,
+        values: &'a [f64],
+        rank: usize,
+        width: usize,
+        slot: usize,
+    ) -> Cow<'a, [f64]> {
+        if rank == width {
+            return Cow::Borrowed(values);
+        }
+        let mut padded = std::mem::take(&mut self.0.lock()[slot]);
+        padded.resize(values.len() / rank * width, 0.0);
+        let rows = padded.par_chunks_exact_mut(width).with_min_len(TASK);
+        rows.zip(values.par_chunks_exact(rank))
+            .for_each(|(to, from)| {
+                to[..rank].copy_from_slice(from);
+                to[rank..].fill(0.0);
+            });
+        Cow::Owned(padded)
     }
 
-    fn give_back(&self, used: [Vec<f64>; 3]) {
-        *self.0.lock() = used;
+    fn give_back(&self, used: [Cow<'_, [f64]>; 3]) {
+        let owned = |of| match of {
+            Cow::Owned(memory) => memory,
+            Cow::Borrowed(_) => Vec::new(),
+        };
+        *self.0.lock() = used.map(owned);
     }
-}
-
-/// The same rows, each padded with zeros, in reused memory.
-fn padded(values: &[f64], rank: usize, width: usize, mut padded: Vec<f64>) -> Vec<f64> {
-    padded.resize(values.len() / rank * width, 0.0);
-    let rows = padded.par_chunks_exact_mut(width).with_min_len(TASK);
-    rows.zip(values.par_chunks_exact(rank))
-        .for_each(|(to, from)| {
-            to[..rank].copy_from_slice(from);
-            to[rank..].fill(0.0);
-        });
-    padded
 }
 
 /// The input of a pass beside the entries.

@@ -56,7 +56,7 @@ impl Source<f64> for Stream<'_> {
             }
             dense
         };
-        let x = dense(&|row, slot| self.lines.of(first + row).1[slot], 0.0);
+        let x = dense(&|row, slot| self.lines.of(first + row).1.at(slot), 0.0);
         let weights = (weighting == Weighting::Array).then(|| {
             let weight = |row: usize, slot: usize| {
                 let (.., weights) = self.lines.of(first + row);
