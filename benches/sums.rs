@@ -1,4 +1,4 @@
-//! What a sum over processes takes: `mpirun -n 2 cargo bench --features mpi --bench sums`, or the
+//! The time of a sum over processes: `mpirun -n 2 cargo bench --features mpi --bench sums`, or the
 //! program that it builds under mpirun. Prints latency and bandwidth for docs/scale.md.
 
 use std::time::Instant;

@@ -705,7 +705,7 @@ pub enum Error {
     },
     /// An entry that cannot be thinned.
     #[error(
-        "X has {value} at row {row}, column {column}, which is not a count: thinning needs whole numbers; for other data use --criterion held-out:<fraction>"
+        "X has {value} at row {row}, column {column}, which is not a count (counted from 0): thinning needs whole numbers; for other data use --criterion held-out:<fraction>"
     )]
     NotCounts {
         /// Its row.

@@ -887,7 +887,7 @@ fn force_replaces_runs_and_nothing_else() {
         assert!(text.contains("not a run folder"), "{text}");
     }
     assert!(Path::new(&precious).join("thesis.txt").exists());
-    // What a run reads, it does not replace.
+    // A run does not replace its own input.
     let data = folder.npy("x.npy", &matrix(9, 7, 0.3));
     let run = folder.path("run");
     stdout(&altbi(&[

@@ -1,7 +1,7 @@
 //! The command under mpirun: `cargo test --release --features mpi --test message_passing`.
 //!
-//! What processes compute together is tested with threads in `tests/processes.rs`; here it is
-//! MPI itself, the files, and how a job ends.
+//! `tests/processes.rs` tests the computations of several processes with threads. This file tests
+//! MPI itself, the files, and the end of a job.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};

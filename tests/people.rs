@@ -1,4 +1,4 @@
-//! What people do with a finished run: encode new data, complete a matrix, go on.
+//! Work with a finished run: encode new data, complete a matrix, go on.
 
 mod common;
 
@@ -429,7 +429,7 @@ fn columns_of_other_units_are_scaled_and_scaled_back() {
     };
     assert!(relative(&read("run/W.npy").dot(&read("run/H.npy")), &x.values) < 0.1);
     let run = folder.path("run");
-    // What is encoded is scaled likewise, on either side.
+    // New data are scaled in the same way, on either side.
     let codes = folder.path("codes.npy");
     stdout(&altbi(&["encode", &run, &data, "--plain", "--out", &codes]));
     assert!(relative(&read("codes.npy").dot(&read("run/H.npy")), &x.values) < 0.1);

@@ -1,5 +1,5 @@
-//! What must hold whatever the numbers: monotonicity, symmetries, zeros,
-//! reproducibility, recovery.
+//! Properties that hold for all numbers: monotonicity, symmetries, zeros, reproducibility,
+//! recovery.
 
 mod common;
 
@@ -474,7 +474,7 @@ fn new_columns_are_encoded_one_by_one() {
         .unwrap();
     let encoded = outcome.encode_columns(&new).unwrap();
     assert_eq!(encoded.dim(), (3, 10));
-    // What the run itself encoded, encode_columns encodes as well.
+    // encode_columns returns the encoding of the run itself.
     let error = |h: &Array2<f64>, x: &Array2<f64>| {
         let residual = outcome.w.dot(h) - x;
         residual.mapv(|e| e * e).sum() / x.mapv(|e| e * e).sum()

@@ -43,7 +43,7 @@ fn read_with(
     Ok(source(folder, name, bytes).read(options)?.values)
 }
 
-/// What a file holds, without a look at entries that are not stored.
+/// The content of a file, without entries that are not stored.
 fn contents(
     folder: &Path,
     name: &str,
@@ -199,7 +199,7 @@ fn fixture(name: &str) -> PathBuf {
     folder.join(name)
 }
 
-/// What SciPy wrote into most of them.
+/// The matrix that SciPy wrote into most of them.
 fn scipy_matrix() -> Array2<f64> {
     let mut matrix = Array2::zeros((6, 5));
     for (row, column, value) in [
@@ -506,7 +506,7 @@ fn packed_tables_keep_their_names_and_their_lines() {
     }
 }
 
-/// What a mutation does to a file.
+/// The change that a mutation makes to a file.
 #[derive(Debug, Clone)]
 enum Mutation {
     Flip(usize, u8),

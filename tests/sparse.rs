@@ -240,7 +240,7 @@ fn held_out_zeros_have_the_weight_of_all_zeros() {
     assert!((of_zeros / (0.2 * zeros) - 1.0).abs() < 1e-12, "{of_zeros}");
     let fitted = mask.sum() - (stored - of_stored) as f64;
     assert!((fitted / (0.8 * zeros) - 1.0).abs() < 1e-12, "{fitted}");
-    // What is held out is not fitted, and the seed decides.
+    // Held-out entries are not fitted, and the seed decides which they are.
     assert!(held.iter().all(|at| mask[*at] == 0.0));
     let again = whole.speckled(0.2, 1).unwrap();
     assert_eq!(again.held_out_weights(), problem.held_out_weights());

@@ -304,7 +304,7 @@ fn a_folder_is_taken_from_the_first_moment() {
     drop(input);
     assert!(first.wait().unwrap().success());
     assert!(Path::new(&run).join("W.npy").exists());
-    // What a killed run had reserved, the next one takes.
+    // The next run takes the folder that a killed run had reserved.
     std::fs::remove_dir_all(&run).unwrap();
     let mut killed = start();
     killed.kill().unwrap();

@@ -124,8 +124,10 @@ def main():
         print(f"MU iteration: Frobenius / KL: {frobenius / mu:.1f}")
         memory = peak(command, data, *flags, "--method", "mu", "--max-iter", 5, "--tol", 0)
         factors = (x.shape[0] + x.shape[1]) * rank * 8
-        print(f"peak memory: {memory / 1e6:.0f} MB = {memory / size:.1f} x CSR "
-              f"(factors {factors / 1e6:.1f} MB, program itself about 10 MB)")
+        small = save("small", x[:30, :20])
+        program = peak(command, small, "--rank", 2, "--method", "mu", "--max-iter", 5, "--tol", 0)
+        print(f"peak memory: {memory / 1e6:.0f} MB, of which {program / 1e6:.0f} MB are needed for 30x20 too; "
+              f"4 x CSR + factors = {(4 * size + factors) / 1e6:.1f} MB")
         for scale in (1, 2, 4):
             grown = filled(topics(20000 * scale, 8000, rank, 80, 91))
             path = save("grown", grown)

@@ -15,11 +15,11 @@ use crate::{
 use clap::Args;
 use serde::Serialize;
 
-use super::Ending;
 use super::arguments::{CriterionArguments, LambdaArgument, penalty_name, read_lambda, words};
 use super::data::DataArguments;
 use super::output::{NewFolder, json, output_path, say};
 use super::progress::{Progress, Watch};
+use super::{Ending, headings};
 
 /// Arguments of `bias`.
 #[derive(Debug, Args)]
@@ -33,42 +33,42 @@ mode). Both start from the factors after --warm-up iterations with fixed λ.")]
 pub struct BiasArguments {
     /// The matrix X, as for fit [default: the embedded demo]
     data: Option<String>,
+    #[command(flatten)]
+    table: DataArguments,
     /// Number of components r (scikit-learn: n_components)
-    #[arg(long)]
+    #[arg(long, help_heading = headings::MODEL)]
     rank: Option<usize>,
     /// kl, frobenius, is, or beta:<number> (scikit-learn: beta_loss)
-    #[arg(long, default_value = "kl")]
+    #[arg(long, help_heading = headings::MODEL, default_value = "kl")]
     divergence: Beta,
     /// l1, l2, group, l21, hoyer, smooth, or none
-    #[arg(long, default_value = "l1", value_parser = penalty_name)]
+    #[arg(long, help_heading = headings::PENALTIES, default_value = "l1", value_parser = penalty_name)]
     penalty: String,
     /// Exponent of the updates
-    #[arg(long, default_value = "one", value_parser = words::<Exponent>())]
+    #[arg(long, help_heading = headings::MODEL, default_value = "one", value_parser = words::<Exponent>())]
     exponent: Exponent,
     /// λ: auto (the first λ of a run), a number for every row, or a file with one per row
-    #[arg(long, default_value = "auto", allow_negative_numbers = true)]
+    #[arg(long, help_heading = headings::PENALTIES, default_value = "auto", allow_negative_numbers = true)]
     lambda: LambdaArgument,
     /// T of your runs; the warm-up uses it, and a figure shows its hypergradient row by row
-    #[arg(long, value_name = "T", default_value_t = 4)]
+    #[arg(long, help_heading = headings::PENALTIES, value_name = "T", default_value_t = 4)]
     bunch: usize,
     /// Iterations before hypergradients are compared
-    #[arg(long, value_name = "N", default_value_t = 50)]
+    #[arg(long, help_heading = headings::PENALTIES, value_name = "N", default_value_t = 50)]
     warm_up: usize,
     /// Rescale W and H before each bunch, as in fit
-    #[arg(long, default_value = "none", value_parser = words::<Normalization>())]
+    #[arg(long, help_heading = headings::MODEL, default_value = "none", value_parser = words::<Normalization>())]
     normalize: Normalization,
     #[command(flatten)]
     criterion: CriterionArguments,
     /// Seed of the random start (scikit-learn: random_state)
-    #[arg(long, default_value_t = 0)]
+    #[arg(long, help_heading = headings::MODEL, default_value_t = 0)]
     seed: u64,
-    #[command(flatten)]
-    table: DataArguments,
     /// Write table, figures and hypergradients into this new folder
-    #[arg(long, value_name = "DIR", value_parser = output_path)]
+    #[arg(long, help_heading = headings::OUTPUT, value_name = "DIR", value_parser = output_path)]
     out: Option<PathBuf>,
     /// Print only JSON, with all results
-    #[arg(long)]
+    #[arg(long, help_heading = headings::OUTPUT)]
     json: bool,
 }
 

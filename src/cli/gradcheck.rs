@@ -16,13 +16,13 @@ use clap::Args;
 use ndarray::Array2;
 use serde::Serialize;
 
-use super::Ending;
 use super::arguments::{CriterionArguments, LambdaArgument, read_lambda, read_optional, words};
 use super::data::DataArguments;
 use super::graphs::GraphArguments;
 use super::output::{check_new_file, json, output_path, say};
 use super::penalties::{Penalize, PenaltyArguments, TuningArguments, penalty_names};
 use super::progress::Progress;
+use super::{Ending, headings};
 
 /// Arguments of `gradcheck`.
 #[derive(Debug, Args)]
@@ -37,64 +37,64 @@ Exit code 1 means that two modes disagree.")]
 pub struct GradcheckArguments {
     /// The matrix X, as for fit [default: built-in cases]
     data: Option<String>,
+    #[command(flatten)]
+    table: DataArguments,
     /// kl, frobenius, is, or beta:<number> [default: kl; all of the built-in cases]
-    #[arg(long)]
+    #[arg(long, help_heading = headings::MODEL)]
     divergence: Option<Beta>,
     /// l1, l2, group, l21, hoyer, smooth, or none; with DATA also graph, and sums such as
     /// smooth+l1 [default: l1; all of the built-in cases]
-    #[arg(long, value_parser = penalty_names)]
+    #[arg(long, help_heading = headings::PENALTIES, value_parser = penalty_names)]
     penalty: Option<String>,
     /// The penalised factor
-    #[arg(long, default_value = "w")]
+    #[arg(long, help_heading = headings::PENALTIES, default_value = "w")]
     penalize: Penalize,
     /// Penalty on H [default: as on W]
-    #[arg(long, value_name = "PENALTY", value_parser = penalty_names)]
+    #[arg(long, help_heading = headings::PENALTIES, value_name = "PENALTY", value_parser = penalty_names)]
     penalty_h: Option<String>,
     #[command(flatten)]
     graphs: GraphArguments,
     /// Scope of λ: row, shared, component, or entry
-    #[arg(long, value_name = "SCOPE", default_value = "row")]
+    #[arg(long, help_heading = headings::PENALTIES, value_name = "SCOPE", default_value = "row")]
     lambda_scope: Scope,
     /// Factors that the bunch updates: the penalised one only, or both in turn [default: one; both
     /// with --penalize both]
-    #[arg(long, value_parser = words::<BunchOver>())]
+    #[arg(long, help_heading = headings::PENALTIES, value_parser = words::<BunchOver>())]
     bunch_over: Option<BunchOver>,
     /// T, the number of updates of the bunch [default: 4; 1, 2, 4 and 8 of the built-in cases]
-    #[arg(long, value_name = "T")]
+    #[arg(long, help_heading = headings::PENALTIES, value_name = "T")]
     bunch: Option<usize>,
     /// Number of components r
-    #[arg(long, requires = "data")]
+    #[arg(long, help_heading = headings::MODEL, requires = "data")]
     rank: Option<usize>,
     /// Exponent of the updates
-    #[arg(long, requires = "data", value_parser = words::<Exponent>())]
+    #[arg(long, help_heading = headings::MODEL, requires = "data", value_parser = words::<Exponent>())]
     exponent: Option<Exponent>,
     /// Seed of random W, H and λ
-    #[arg(long, requires = "data")]
+    #[arg(long, help_heading = headings::MODEL, requires = "data")]
     seed: Option<u64>,
     /// W at the start of the bunch, n×r [default: random]
-    #[arg(long, value_name = "FILE", requires = "data")]
+    #[arg(long, help_heading = headings::MODEL, value_name = "FILE", requires = "data")]
     w: Option<String>,
     /// H during the bunch, r×m [default: random]
-    #[arg(long, value_name = "FILE", requires = "data")]
+    #[arg(long, help_heading = headings::MODEL, value_name = "FILE", requires = "data")]
     h: Option<String>,
     /// λ: a number for every row, or a file with one per row [default: random]
-    #[arg(long, requires = "data", allow_negative_numbers = true)]
+    #[arg(long, help_heading = headings::PENALTIES, requires = "data", allow_negative_numbers = true)]
     lambda: Option<LambdaArgument>,
     /// Mode of the hypergradient that is printed and written [default: reverse]
-    #[arg(long, requires = "data", value_parser = words::<Mode>())]
+    #[arg(long, help_heading = headings::PENALTIES, requires = "data", value_parser = words::<Mode>())]
     mode: Option<Mode>,
     /// Write the hypergradient to this .npy file, a column
-    #[arg(long, value_name = "FILE", requires = "data", value_parser = output_path)]
+    #[arg(long, help_heading = headings::OUTPUT, value_name = "FILE", requires = "data", value_parser = output_path)]
     out: Option<PathBuf>,
-    #[command(flatten)]
-    table: DataArguments,
     /// Replace the file of --out if it exists
-    #[arg(long, requires = "out")]
+    #[arg(long, help_heading = headings::OUTPUT, requires = "out")]
     force: bool,
     #[command(flatten)]
     criterion: CriterionArguments,
     /// Print only JSON, with all results
-    #[arg(long)]
+    #[arg(long, help_heading = headings::OUTPUT)]
     json: bool,
 }
 

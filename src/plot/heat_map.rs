@@ -19,6 +19,8 @@ pub(crate) struct HeatMap {
     pub column_names: Option<Vec<String>>,
     /// Label below the figure.
     pub x_label: String,
+    /// Label of the rows, above their names.
+    pub y_label: String,
 }
 
 /// Largest number of cells of all rows. In longer rows a cell is the mean of neighbouring entries.
@@ -27,6 +29,8 @@ const CELLS: usize = 3000;
 const MOST_ACROSS: usize = 220;
 const FEWEST_ACROSS: usize = 12;
 const LEFT: usize = 48;
+/// Room for the label of the rows.
+const TOP: usize = 28;
 const WIDTH: usize = 376;
 /// Distance between names of rows.
 const BETWEEN_NAMES: usize = 16;
@@ -39,14 +43,14 @@ impl HeatMap {
         let shown = condensed(self.values.view());
         let across = shown.ncols().max(1);
         let cell = WIDTH as f64 / across as f64;
-        let (width, bottom) = (LEFT + WIDTH + 16, 8 + height * shown.nrows());
+        let (width, bottom) = (LEFT + WIDTH + 16, TOP + height * shown.nrows());
         let mut names = String::new();
         // (Without soft edges: lines of the ground's colour would show between cells.)
         let mut svg = String::from("<g fill=\"#0072B2\" shape-rendering=\"crispEdges\">\n");
         let columns = self.values.ncols();
         let every = BETWEEN_NAMES.div_ceil(height);
         for (k, row) in shown.rows().into_iter().enumerate() {
-            let top = 8 + k * height;
+            let top = TOP + k * height;
             let largest = row.iter().copied().fold(0.0, f64::max);
             let name = self.row_names.get(k).map_or("", String::as_str);
             if every == 1 || (k + 1) % every == 0 {
@@ -78,6 +82,7 @@ impl HeatMap {
         }
         svg.push_str("</g>\n");
         svg.push_str(&names);
+        text(&mut svg, 0.0, 16.0, "start", &self.y_label);
         for (x, anchor, label) in [
             (LEFT, "start", clipped(&self.column(0), 12)),
             (LEFT + WIDTH / 2, "middle", self.x_label.clone()),
@@ -130,6 +135,7 @@ mod tests {
             row_names: vec!["1".into(), "<2>".into()],
             column_names: Some((0..1000).map(|j| format!("<{j}>")).collect()),
             x_label: "column".into(),
+            y_label: "component".into(),
         };
         let svg = map.svg();
         assert!(svg.matches("<rect").count() <= MOST_ACROSS);
@@ -139,6 +145,7 @@ mod tests {
             row_names: (1..=40).map(|k| k.to_string()).collect(),
             column_names: None,
             x_label: "column".into(),
+            y_label: "component".into(),
         };
         let svg = many.svg();
         assert!(svg.len() < 600_000, "{}", svg.len());

@@ -148,6 +148,7 @@ fn curves(
             row_names: (1..=count).map(|k| k.to_string()).collect(),
             column_names: Some(names.to_vec()),
             x_label: x_label.into(),
+            y_label: "component".into(),
         }
         .svg();
     }

@@ -18,7 +18,7 @@ pub(super) const TILE: usize = 32;
 /// Columns whose products are summed in parallel.
 const SIDE: usize = 4;
 /// Components whose sums are in registers at the same time.
-const COMPONENTS: usize = 4;
+const COMPONENTS: usize = 6;
 
 /// Returns true if twice as many sums fit into the registers. Processors with vectors of 64 bytes
 /// have 32 registers, others 16.
@@ -64,6 +64,11 @@ impl<T: Real> WithSimd for Products<'_, T> {
                 products_of::<T, S, { 2 * SIDE }>(simd, own, &other[from * rank..], out);
                 from += 2 * SIDE;
             }
+        }
+        while from + 6 <= count && count - from != 8 {
+            let out = &mut out[from * WIDE..];
+            products_of::<T, S, 6>(simd, own, &other[from * rank..], out);
+            from += 6;
         }
         while from + SIDE <= count {
             let out = &mut out[from * WIDE..];
@@ -140,7 +145,7 @@ impl<T: Real> WithSimd for Contract<'_, T> {
         let (sums, other) = (cast_slice_mut::<T, T::Vector<S>>(self.sums), self.other);
         let rank = sums.len() / WIDE;
         let most = if has_many_registers::<T, S>() {
-            2 * COMPONENTS
+            8
         } else {
             COMPONENTS
         };

@@ -365,7 +365,10 @@ impl Listed {
             let product: f64 = own.iter().zip(there).map(|(a, b)| a * b).sum();
             let (mut x, mut weight) = (0.0, self.entries.elsewhere);
             if next < places.len() && places[next] as usize == place {
-                (x, weight) = (values.at(next), weights.map_or(1.0, |weights| weights[next]));
+                (x, weight) = (
+                    values.at(next),
+                    weights.map_or(1.0, |weights| weights[next]),
+                );
                 next += 1;
             }
             if weight > 0.0 {

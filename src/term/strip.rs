@@ -131,7 +131,11 @@ impl<D: Entry> WithSimd for Strips<'_, D> {
                 let to = places.len().min(from + STRIP);
                 let count = to - from;
                 let places = &places[from..to];
-                strip.read(values.range(from..to), count, weights.map(|all| &all[from..to]));
+                strip.read(
+                    values.range(from..to),
+                    count,
+                    weights.map(|all| &all[from..to]),
+                );
                 let y_matters = D::NEGATIVE_VARIES
                     || self.positive
                     || !matches!(self.what, What::Parts | What::PartsTangent);

@@ -14,14 +14,14 @@ pub fn altbi(arguments: &[&str]) -> Output {
         .unwrap()
 }
 
-/// What a command that succeeded printed.
+/// The output of a command that succeeded.
 #[track_caller]
 pub fn stdout(output: &Output) -> String {
     assert!(output.status.success(), "{output:?}");
     String::from_utf8(output.stdout.clone()).unwrap()
 }
 
-/// What a command complained about, with its exit code.
+/// The error of a command that failed, with its exit code.
 pub fn complaint(output: &Output) -> (Option<i32>, String) {
     let text = String::from_utf8(output.stderr.clone()).unwrap();
     assert!(!text.contains("panicked"), "{text}");

@@ -1,4 +1,4 @@
-//! What several test files need: reference problems, and distances.
+//! Tools of several test files: reference problems, and distances.
 
 #![allow(dead_code, reason = "each test file uses its own part of this")]
 

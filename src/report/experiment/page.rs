@@ -24,7 +24,11 @@ pub(super) fn page(report: &ExperimentReport<'_>) -> String {
         let title = escape(&dataset.title);
         let _ = write!(page, "<a href=\"#{}\">{title}</a>", dataset.name);
     }
-    page.push_str("</nav>\n<section><h2>Mean SIR of W / H, in dB</h2>\n");
+    page.push_str("</nav>\n<section><h2>In short</h2>\n");
+    for chapter in &report.chapters {
+        let _ = writeln!(page, "<p>{}</p>", verdict(chapter));
+    }
+    page.push_str("<h2>Mean SIR of W / H, in dB</h2>\n");
     page.push_str(&overview(report));
     let _ = writeln!(page, "<p class=\"small\">{MOMENTS}</p></section>");
     for chapter in &report.chapters {
@@ -52,6 +56,48 @@ fn introduction(protocol: &Protocol) -> String {
          AltBi whose first λ is kept. The last two differ from AltBi in λ only, so they show what \
          tuning λ does.",
         protocol.tolerance, protocol.bunch
+    )
+}
+
+/// One sentence about a dataset: AltBi beside MU, and beside MU-T, which differs in λ only.
+fn verdict(chapter: &Chapter<'_>) -> String {
+    let results = chapter.results;
+    let of = |measure| results.spread("altbi", Moment::Stopped, measure);
+    // (The true factors of some data are not known.)
+    let measures = [Measure::SirW, Measure::RelativeError];
+    let Some(measure) = measures.into_iter().find(|measure| of(*measure).is_some()) else {
+        return format!("{}: no results.", escape(&results.dataset.title));
+    };
+    let (name, unit) = match measure {
+        Measure::SirW => ("a mean SIR of W of", " dB"),
+        _ => ("a mean relative error of", ""),
+    };
+    let beside = ["mu", "mu-t"].map(|name| {
+        let one = chapter.comparisons.iter().find(|one| {
+            one.moment == Moment::Stopped && one.rival.name == name && one.measure == measure
+        });
+        let (Some(one), Some(spread)) = (one, results.spread(name, Moment::Stopped, measure))
+        else {
+            return String::new();
+        };
+        let words = match one.conclusion() {
+            _ if one.difference.count < FEWEST => "too few starts for a test",
+            Conclusion::Better => "AltBi is better",
+            Conclusion::Worse => "AltBi is worse",
+            Conclusion::Undecided => "no significant difference",
+        };
+        let mean = number(measure, spread.mean, f64::NAN);
+        format!("; {} has {mean}{unit} ({words})", one.rival.label)
+    });
+    format!(
+        "<b>{}</b>: at the stopping rule, AltBi has {name} {}{unit}{}.",
+        escape(&results.dataset.title),
+        of(measure).map_or(String::new(), |spread| number(
+            measure,
+            spread.mean,
+            f64::NAN
+        )),
+        beside.concat()
     )
 }
 
@@ -152,8 +198,12 @@ fn measures(results: &DatasetResults, moment: Moment, protocol: &Protocol) -> St
     let mut table = format!(
         "<p class=\"caption\">Mean ± standard deviation over starts, {when}</p><div class=\"wide\"><table class=\"numbers\"><tr><th></th>"
     );
+    let [n, m] = results.dataset.shape;
+    let entries = (n * m) as f64;
+    let is_sum = |measure: Measure| matches!(measure, Measure::Divergence | Measure::Objective);
     for measure in &shown {
-        let _ = write!(table, "<th>{measure}</th>");
+        let unit = if is_sum(**measure) { " per entry" } else { "" };
+        let _ = write!(table, "<th>{measure}{unit}</th>");
     }
     table.push_str("</tr>\n");
     for contender in Contender::compared() {
@@ -165,7 +215,10 @@ fn measures(results: &DatasetResults, moment: Moment, protocol: &Protocol) -> St
         let _ = write!(table, "<tr{class}><td>{}</td>", contender.label);
         for measure in &shown {
             let cell = match results.spread(&contender.name, moment, **measure) {
-                Some(spread) => number(**measure, spread.mean, spread.deviation),
+                Some(spread) => {
+                    let scale = if is_sum(**measure) { entries } else { 1.0 };
+                    number(**measure, spread.mean / scale, spread.deviation / scale)
+                }
                 None => "–".into(),
             };
             let _ = write!(table, "<td>{cell}</td>");
