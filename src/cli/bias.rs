@@ -6,6 +6,7 @@ use std::sync::Arc;
 use crate::check::{Bias, bias as compare};
 use crate::criterion::OuterError;
 use crate::data::{Source, Table, demo};
+use crate::plot::short;
 use crate::report::{BiasRecords, Labels, data_name};
 use crate::update::Rule;
 use crate::{
@@ -93,6 +94,7 @@ pub fn bias(arguments: &BiasArguments) -> Result<Ending> {
         rows: labels.rows,
         about: arguments.about(&problem, outer, rank),
         length: arguments.bunch,
+        entries: Some(outer.criterion().entries().weight(&problem)),
         bias,
     };
     if let Some(folder) = folder {
@@ -182,15 +184,17 @@ impl BiasArguments {
 
     fn print(&self, records: &BiasRecords) {
         let bias = &records.bias;
+        let entries = records.entries.unwrap_or(1.0);
         say("T             outer error     ‖dE/dλ‖    cosine  relative error  same sign");
+        say("                per entry");
         for row in &bias.rows {
             let length = row.length.map_or("∞".into(), |length| length.to_string());
             say(format!(
-                "{length:<10} {:>14.6e} {:>11.3e} {:>9.4} {:>15.3e} {:>8.1} %",
-                row.outer_error,
-                row.norm,
+                "{length:<10} {:>14} {:>11} {:>9.4} {:>15} {:>8.1} %",
+                short(row.outer_error / entries),
+                short(row.norm),
                 row.cosine,
-                row.relative_error,
+                short(row.relative_error),
                 100.0 * row.same_sign
             ));
         }

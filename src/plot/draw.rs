@@ -22,7 +22,7 @@ type Axes = Cartesian2d<Axis, Axis>;
 const HOVER_POINTS: usize = 100;
 const HOVER_PLACES: usize = 25;
 /// More points than these are drawn as cells.
-const MANY_POINTS: usize = 2000;
+pub(crate) const MANY_POINTS: usize = 2000;
 /// Largest number of letters of a name on hover.
 const LETTERS: usize = 80;
 /// With fewer points than this, points are large.

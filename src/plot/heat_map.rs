@@ -5,7 +5,7 @@ use std::fmt::Write;
 use ndarray::{Array2, ArrayView2};
 
 use super::frame::{framed, text};
-use super::{clipped, escape, short};
+use super::{clipped, escape, round_step, short};
 
 /// A nonnegative matrix drawn row by row, from the ground's colour (0) to full
 /// ink (the largest entry of each row).
@@ -29,6 +29,8 @@ const CELLS: usize = 3000;
 const MOST_ACROSS: usize = 220;
 const FEWEST_ACROSS: usize = 12;
 const LEFT: usize = 48;
+/// Largest number of steps between ticks.
+const TICKS: usize = 6;
 /// Room for the label of the rows.
 const TOP: usize = 28;
 const WIDTH: usize = 376;
@@ -83,18 +85,46 @@ impl HeatMap {
         svg.push_str("</g>\n");
         svg.push_str(&names);
         text(&mut svg, 0.0, 16.0, "start", &self.y_label);
-        for (x, anchor, label) in [
-            (LEFT, "start", clipped(&self.column(0), 12)),
-            (LEFT + WIDTH / 2, "middle", self.x_label.clone()),
-            (
-                LEFT + WIDTH,
-                "end",
-                clipped(&self.column(columns.saturating_sub(1)), 12),
-            ),
-        ] {
-            text(&mut svg, x as f64, (bottom + 20) as f64, anchor, &label);
+        let (left, right) = (LEFT as f64, (LEFT + WIDTH) as f64);
+        let line = |number: usize| (bottom + 20 * number) as f64;
+        match self.ticks() {
+            Some(ticks) => {
+                for (place, label) in ticks {
+                    let x = left + place * WIDTH as f64;
+                    text(&mut svg, x, line(1), "middle", &label);
+                }
+            }
+            // (Names have no round numbers.)
+            None => {
+                let [first, last] =
+                    [0, columns.saturating_sub(1)].map(|column| self.column(column));
+                text(&mut svg, left, line(1), "start", &clipped(&first, 12));
+                text(&mut svg, right, line(1), "end", &clipped(&last, 12));
+            }
         }
-        framed(width as f64, (bottom + 28) as f64, &svg)
+        let middle = left + WIDTH as f64 / 2.0;
+        text(&mut svg, middle, line(2), "middle", &self.x_label);
+        framed(width as f64, line(2) + 8.0, &svg)
+    }
+
+    /// Round numbers and their places from 0 to 1, if the columns are numbers that increase.
+    fn ticks(&self) -> Option<Vec<(f64, String)>> {
+        let columns = self.values.ncols();
+        let names = (0..columns).map(|column| self.column(column).parse::<f64>());
+        let numbers: Vec<f64> = names.collect::<Result<_, _>>().ok()?;
+        if columns < 2 || numbers.iter().zip(&numbers[1..]).any(|(a, b)| a >= b) {
+            return None;
+        }
+        let (first, last) = (numbers[0], numbers[columns - 1]);
+        let step = round_step(last - first, TICKS);
+        let ticks = (0..=TICKS + 1)
+            .map(|index| ((first / step).ceil() + index as f64) * step)
+            .take_while(|tick| *tick <= last)
+            .map(|tick| {
+                let column = numbers.partition_point(|number| *number < tick);
+                ((column as f64 + 0.5) / columns as f64, short(tick))
+            });
+        Some(ticks.collect())
     }
 
     /// The name of a column, or its number from 1.
@@ -140,6 +170,16 @@ mod tests {
         let svg = map.svg();
         assert!(svg.matches("<rect").count() <= MOST_ACROSS);
         assert!(svg.contains("&lt;2&gt;") && svg.contains("&lt;999&gt;"));
+        assert_eq!(map.ticks(), None);
+        let mut wavelengths = map.clone();
+        wavelengths.column_names = Some((0..1000).map(|j| (400 + j).to_string()).collect());
+        let labels: Vec<String> = wavelengths
+            .ticks()
+            .unwrap()
+            .into_iter()
+            .map(|(_, label)| label)
+            .collect();
+        assert_eq!(labels, ["400", "600", "800", "1000", "1200"]);
         let many = HeatMap {
             values: Array2::ones((40, 200_000)),
             row_names: (1..=40).map(|k| k.to_string()).collect(),

@@ -88,11 +88,15 @@ impl Maps {
                 top + NAME
             }
         };
+        let title = match name.is_empty() {
+            true => format!("component {}", index + 1),
+            false => name.clone(),
+        };
         let _ = writeln!(
             svg,
             "<image x=\"{left:.1}\" y=\"{top:.1}\" width=\"{across:.1}\" height=\"{down:.1}\" preserveAspectRatio=\"none\" style=\"image-rendering:pixelated\" href=\"{}\"><title>{}</title></image>",
             data_address(&map),
-            escape(name)
+            escape(&title)
         );
         let _ = writeln!(
             svg,

@@ -21,6 +21,7 @@ pub(crate) mod theme;
 
 pub(crate) use axis::round_step;
 pub(crate) use chart::{Chart, Scale};
+pub(crate) use draw::MANY_POINTS;
 pub(crate) use heat_map::HeatMap;
 pub(crate) use maps::Maps;
 pub(crate) use rows::BarRows;

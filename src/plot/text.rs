@@ -6,8 +6,8 @@ pub(crate) fn short(value: f64) -> String {
     // Rounding may move a tick away from zero.
     if size < 1e-15 {
         "0".into()
-    } else if (1e-3..1e5).contains(&size) {
-        let digits = (3.0 - size.log10().floor()).clamp(0.0, 6.0) as usize;
+    } else if (1e-4..1e5).contains(&size) {
+        let digits = (3.0 - size.log10().floor()).clamp(0.0, 7.0) as usize;
         let text = format!("{value:.digits$}");
         if text.contains('.') {
             text.trim_end_matches('0').trim_end_matches('.').into()

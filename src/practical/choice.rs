@@ -67,22 +67,38 @@ impl<'a> RowErrors<'a> {
     }
 }
 
-/// Returns true if the second sum is below the first by more than `margin` standard errors. These
-/// come from the differences of the rows of all processes.
-pub(crate) fn is_lower(first: &[f64], second: &[f64], margin: f64, processes: &Processes) -> bool {
-    let gains = || {
-        first
-            .iter()
-            .zip(second)
-            .map(|(first, second)| first - second)
-    };
-    let mut totals = [first.len() as f64, gains().sum()];
-    processes.sum(&mut totals);
-    let [count, gain] = totals;
-    let mean = gain / count;
-    let squares = processes.total(gains().map(|of_row| (of_row - mean).powi(2)).sum());
-    let error = (squares * count / (count - 1.0).max(1.0)).sqrt();
-    gain > margin * error
+/// The difference of two sums over the rows of all processes.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Gain {
+    /// The first sum minus the second.
+    difference: f64,
+    /// Its standard error, from the differences of rows.
+    pub(crate) standard_error: f64,
+}
+
+impl Gain {
+    pub(crate) fn new(first: &[f64], second: &[f64], processes: &Processes) -> Self {
+        let gains = || {
+            first
+                .iter()
+                .zip(second)
+                .map(|(first, second)| first - second)
+        };
+        let mut totals = [first.len() as f64, gains().sum()];
+        processes.sum(&mut totals);
+        let [count, difference] = totals;
+        let mean = difference / count;
+        let squares = processes.total(gains().map(|of_row| (of_row - mean).powi(2)).sum());
+        Self {
+            difference,
+            standard_error: (squares * count / (count - 1.0).max(1.0)).sqrt(),
+        }
+    }
+
+    /// Returns true if the difference is larger than so many standard errors.
+    pub(crate) fn exceeds(self, margin: f64) -> bool {
+        self.difference > margin * self.standard_error
+    }
 }
 
 #[cfg(test)]
@@ -95,9 +111,10 @@ mod tests {
         let first = [10.0, 10.0, 10.0, 10.0];
         // A difference of 4 in all, equal in every row; and of 4 in all, from one row against the
         // others.
-        assert!(is_lower(&first, &[9.0, 9.0, 9.1, 8.9], 1.0, &alone));
-        assert!(!is_lower(&first, &[2.0, 12.0, 11.0, 11.0], 1.0, &alone));
-        assert!(is_lower(&first, &[2.0, 12.0, 11.0, 11.0], 0.0, &alone));
-        assert!(!is_lower(&first, &first, 0.0, &alone));
+        let gain = |second: &[f64]| Gain::new(&first, second, &alone);
+        assert!(gain(&[9.0, 9.0, 9.1, 8.9]).exceeds(1.0));
+        assert!(!gain(&[2.0, 12.0, 11.0, 11.0]).exceeds(1.0));
+        assert!(gain(&[2.0, 12.0, 11.0, 11.0]).exceeds(0.0));
+        assert!(!gain(&first).exceeds(0.0));
     }
 }

@@ -56,8 +56,8 @@ use crate::penalty::{NoPenalty, PenaltyTerm};
 use crate::problem::Problem;
 use crate::solver::{Checkpoint, Observer, Outcome, Record, Signal, Solver, State, StopReason};
 
+use self::choice::Gain;
 pub(crate) use self::choice::RowErrors;
-use self::choice::is_lower;
 pub(crate) use self::patient::patient;
 pub use self::settings::settings;
 
@@ -107,6 +107,10 @@ pub struct Candidate {
     pub stage: Stage,
     /// Its held-out error E.
     pub outer_error: f64,
+    /// The standard error of the difference from plain updates, from the differences of rows.
+    /// `None` for plain updates.
+    #[serde(default)]
+    pub standard_error: Option<f64>,
     /// Its iteration.
     pub iteration: usize,
 }
@@ -301,26 +305,24 @@ impl Practical {
             (Stage::Tuned, &tuned),
             (Stage::SolvedAgain, &again),
         ];
-        let candidates = outcomes.map(|(stage, outcome)| Candidate {
-            stage,
-            outer_error: outcome.outer_error,
-            iteration: outcome.selected,
-        });
         let criterion = outer.criterion();
         let row_errors = RowErrors::new(split, self.divergence.as_ref(), criterion.as_ref());
         let errors = outcomes.map(|(_, outcome)| row_errors.of(&outcome.factors()));
         drop(row_errors);
+        let gains = [0, 1, 2].map(|of| Gain::new(&errors[0], &errors[of], split.processes()));
+        let candidates = [0, 1, 2].map(|index| {
+            let (stage, outcome) = outcomes[index];
+            Candidate {
+                stage,
+                outer_error: outcome.outer_error,
+                standard_error: (index > 0).then_some(gains[index].standard_error),
+                iteration: outcome.selected,
+            }
+        });
         let mut chosen = 0;
         for (index, candidate) in candidates.iter().enumerate() {
             let lower = candidate.outer_error < candidates[chosen].outer_error;
-            if lower
-                && is_lower(
-                    &errors[0],
-                    &errors[index],
-                    choice::MARGIN,
-                    split.processes(),
-                )
-            {
+            if lower && gains[index].exceeds(choice::MARGIN) {
                 chosen = index;
             }
         }

@@ -26,6 +26,10 @@ pub(crate) struct BiasRecords {
     pub about: String,
     /// The T of the user's runs.
     pub length: usize,
+    /// The total weight of the entries that the outer error counts. Records of older versions do
+    /// not have it.
+    #[serde(default)]
+    pub entries: Option<f64>,
     /// The comparison.
     pub bias: Bias,
 }
@@ -87,9 +91,12 @@ impl KeptRecords for BiasRecords {
         let bias = &self.bias;
         let figures = [Some(errors(bias)), rows(self)];
         let figures: Vec<Figure> = figures.into_iter().flatten().collect();
-        let titles = [self.data.as_str(), "How short a bunch is too short"];
+        let titles = [
+            self.data.as_str(),
+            "How many updates a hypergradient must go through",
+        ];
         let words = [&self.answer(), self.about.as_str()];
-        write_page(folder, titles, words, &table(bias), &figures)
+        write_page(folder, titles, words, &table(bias, self.entries), &figures)
     }
 }
 
@@ -111,9 +118,13 @@ fn csv(bias: &Bias) -> String {
     text
 }
 
-fn table(bias: &Bias) -> String {
-    let mut table = String::from(
-        "<div class=\"wide\"><table class=\"numbers\"><tr><th>T</th><th>outer error, sum</th>\
+fn table(bias: &Bias, entries: Option<f64>) -> String {
+    let unit = match entries {
+        Some(_) => " per entry",
+        None => ", sum",
+    };
+    let mut table = format!(
+        "<div class=\"wide\"><table class=\"numbers\"><tr><th>T</th><th>outer error{unit}</th>\
          <th>‖dE/dλ‖</th><th>cosine</th><th>relative error</th><th>rows of the same sign</th></tr>\n",
     );
     for row in &bias.rows {
@@ -121,7 +132,7 @@ fn table(bias: &Bias) -> String {
             table,
             "<tr><td>{}</td><td>{}</td><td>{}</td><td>{:.4}</td><td>{}</td><td>{:.1} %</td></tr>",
             name(row),
-            digits(row.outer_error, 4),
+            digits(row.outer_error / entries.unwrap_or(1.0), 4),
             digits(row.norm, 4),
             row.cosine,
             short(row.relative_error),

@@ -38,7 +38,18 @@ impl ContestRecords {
             return "No run is finished.".into();
         };
         let error = if judged { "judged" } else { "held-out" };
-        let to_plain = |rival: &str| ratio(contest.compared(rival, "plain", deciding));
+        let compared = |rival: &str| contest.compared(rival, "plain", deciding);
+        let to_plain = |rival: &str| ratio(compared(rival));
+        if compared("practical").is_some_and(|to_plain| to_plain.mean == 0.0) {
+            return format!(
+                "practical took plain updates stopped early in every run, so its {error} error is \
+                 that of plain updates.{}",
+                match ranking[0] {
+                    "practical" | "plain" => String::new(),
+                    best => format!(" The best is {best} with {} of it.", to_plain(best)),
+                }
+            );
+        }
         let best = match ranking[0] {
             "practical" => String::new(),
             best => format!(" The best is {best} with {}.", to_plain(best)),
@@ -157,7 +168,7 @@ fn table(contest: &Contest) -> String {
             table,
             "<td{class}>{}</td><td>{p}</td><td>{:.1}</td><td>{:.0}</td><td>{:.2}</td></tr>",
             ratio(against),
-            mean(|standing| standing.solves as f64),
+            mean(|standing| standing.solves.max(1) as f64),
             mean(|standing| standing.work),
             mean(|standing| standing.seconds),
         );
@@ -193,9 +204,18 @@ fn answers(contest: &Contest) -> Figure {
     Figure {
         name: "answers".into(),
         title: "The answer of each rival".into(),
-        caption: "Geometric means over the runs, relative to plain updates stopped early; bars \
-                  beyond 2 are cut off."
-            .into(),
+        caption: format!(
+            "Geometric means over the runs, relative to plain updates stopped early{}.",
+            match bars
+                .series
+                .iter()
+                .flat_map(|(_, ratios)| ratios)
+                .any(|ratio| *ratio > LONGEST_BAR)
+            {
+                true => "; bars beyond 2 are cut off",
+                false => "",
+            }
+        ),
         svg: bars.svg(),
         tiles: Vec::new(),
     }
@@ -251,6 +271,7 @@ fn course(
 ) -> Figure {
     const PLACES: usize = 60;
     const MOST: f64 = 1.2;
+    let mut is_cut = false;
     let mut chart = Chart::new(unit, "error relative to plain", Scale::Linear).sized(440, 320);
     let plain = |seed: u64| {
         let of_plain = contest.of("plain").find(|plain| plain.seed == seed);
@@ -279,18 +300,29 @@ fn course(
         });
         // The first points are far above the others and would compress the figure.
         let points = points.skip_while(|(_, ratio)| *ratio >= MOST);
+        let points: Vec<(f64, f64)> = points.collect();
+        is_cut |= points.iter().any(|(_, ratio)| *ratio > MOST);
+        // (A line has a gap where it is cut off.)
         let points = points
-            .map(|(place, ratio)| (place, ratio.min(MOST)))
-            .collect();
-        chart = chart.with(Series::line(rival.to_string(), points));
+            .into_iter()
+            .map(|(place, ratio)| match ratio <= MOST {
+                true => (place, ratio),
+                false => (place, f64::NAN),
+            });
+        chart = chart.with(Series::line(rival.to_string(), points.collect()));
     }
     Figure {
         name: name.into(),
         title: title.into(),
-        caption: "The best so far by held-out error: geometric means over the runs, relative to \
-                  plain updates stopped early. A line begins where it falls below 1.2, and higher values \
-                  are drawn at 1.2. The final answer is in the table."
-            .into(),
+        caption: format!(
+            "The solve with the lowest held-out error so far: geometric means over the runs, \
+             relative to plain updates stopped early. A line begins where it falls below 1.2{}. The \
+             table has the final answer, which practical compares with plain updates.",
+            match is_cut {
+                true => ", and has gaps where it is above",
+                false => "",
+            }
+        ),
         svg: chart.svg(),
         tiles: Vec::new(),
     }

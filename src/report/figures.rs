@@ -154,19 +154,30 @@ fn held_out(run: &RunRecords) -> Option<Figure> {
 
 fn hypergradient(run: &RunRecords) -> Figure {
     let norms = curve(run, |record| record.hypergradient_norm);
-    let chart =
-        Chart::new("iteration", "‖dE/dλ‖", Scale::Logarithmic).with(Series::line("", norms));
+    // (The splits of practical take turns, from iteration 1 on. Records of older versions do not
+    // say how many there are.)
+    let splits = run.choice.as_ref().map_or(1, |choice| choice.splits.max(1));
+    let mut chart = Chart::new("iteration", "‖dE/dλ‖", Scale::Logarithmic);
+    for split in 0..splits {
+        let of_split = |(iteration, _): &&(f64, f64)| {
+            splits == 1 || (*iteration > 0.0 && (*iteration as usize - 1) % splits == split)
+        };
+        let points = norms.iter().filter(of_split).copied().collect();
+        let name = match splits {
+            1 => String::new(),
+            _ => format!("split {}", split + 1),
+        };
+        chart = chart.with(Series::line(name, points));
+    }
     Figure {
         name: "hypergradient".into(),
         title: "Hypergradient".into(),
         caption: format!(
             "The Euclidean norm of the derivative of the outer error by all λ. At zero, no small \
              change of λ would lower the outer error.{}",
-            match run.choice {
-                // (A single split has no ups and downs to explain.)
-                Some(_) if run.setting::<usize>("splits").ok() != Some(1) =>
-                    " The splits of the data take turns, and each has its own derivative.",
-                _ => "",
+            match splits {
+                1 => "",
+                _ => " The splits of the data take turns, and each has its own derivative.",
             }
         ),
         svg: chart.svg(),

@@ -24,7 +24,6 @@ pub(super) fn run_page(run: &RunRecords, figures: &[Figure]) -> String {
         .into_iter()
         .filter(|figure| figure.tiles.is_empty())
         .collect();
-    // (On a narrow page the two short answers come first, so that the first screen has all three.)
     page.push_str("<div class=\"story\">\n");
     page.push_str(&sections::found(run));
     page.push_str("<div class=\"answers\">\n");
@@ -158,7 +157,15 @@ fn cards(run: &RunRecords) -> Vec<(&'static str, String)> {
     cards.push(("Relative error", number(float("relative_error"))));
     if let Some(weight) = summary["held_out"]["held_out_weight"].as_f64() {
         let error = float("outer_error").map(|error| error / weight);
-        cards.push(("Outer error per entry", number(error)));
+        let is_thinned = summary["outer"]
+            .as_str()
+            .is_some_and(|outer| outer.starts_with("thinned"));
+        // (It has the noise of few counts, so it is far above the divergence.)
+        let name = match is_thinned {
+            true => "Outer error per entry (thinned counts have more noise)",
+            false => "Outer error per entry",
+        };
+        cards.push((name, number(error)));
         if run.choice.is_none() {
             cards.push(("Kept iteration", text(&summary["selected_iteration"])));
         }

@@ -55,8 +55,9 @@ pub(crate) trait KeptRecords: Serialize + DeserializeOwned {
     fn write_report(&self, folder: &Path) -> Result<PathBuf>;
 }
 
-/// Writes `figures/*.svg` and `report.html`, which begins with the answer. Returns the path of the
-/// `table` is HTML, all else text. Records of older versions have no name of the data.
+/// Writes `figures/*.svg` and `report.html`, which begins with the answer and ends with the
+/// settings. Returns the path of the page. `table` is HTML, all else is text. Records of older
+/// versions have no name of the data.
 pub(super) fn write_page(
     folder: &Path,
     [data, question]: [&str; 2],
@@ -68,18 +69,21 @@ pub(super) fn write_page(
     let mut page = head(&format!("{data}: {question}"));
     let _ = writeln!(
         page,
-        "<header><h1>{}</h1></header>\n<section><h2>{}</h2>\n<p class=\"answer\">{}</p>\n<p class=\"small\">{}</p>\n{table}</section>\n<main>",
+        "<header><h1>{}</h1></header>\n<section><h2>{}</h2>\n<p class=\"answer\">{}</p>\n{table}</section>\n<main>",
         escape(data),
         escape(question),
-        escape(answer),
-        escape(about)
+        escape(answer)
     );
     for figure in figures {
         let file = format!("figures/{}.svg", figure.name);
         write_whole(&folder.join(file), figure.svg.as_bytes())?;
         page.push_str(&figure_element(figure));
     }
-    page.push_str("</main>\n</body></html>\n");
+    let _ = writeln!(
+        page,
+        "</main>\n<section><details><summary>Settings</summary><p>{}</p></details></section>\n</body></html>",
+        escape(about)
+    );
     let path = folder.join("report.html");
     write_whole(&path, page.as_bytes())?;
     Ok(path)

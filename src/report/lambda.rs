@@ -4,7 +4,7 @@ use super::figures::{Figure, curve};
 use super::labels::weight_name;
 use super::{PenaltyRecord, RunRecords};
 use crate::factors::Side;
-use crate::plot::{Chart, Scale, Series, round_step};
+use crate::plot::{Chart, MANY_POINTS, Scale, Series, round_step, short};
 
 /// Up to this many weights are shown one by one.
 const FEW_WEIGHTS: usize = 64;
@@ -68,12 +68,13 @@ fn of_each(run: &RunRecords) -> Figure {
     let most = run.groups.iter().map(|(_, weights)| weights.len()).max();
     let owner = owner(&run.penalties);
     let mut chart = Chart::new(owner, "λ", Scale::Logarithmic);
+    let floor = floor(run.lambda.iter().copied());
     for (index, (penalty, weights)) in run.groups.iter().enumerate() {
         let points = weights.iter().enumerate();
         let points = points.map(|(place, weight)| (place as f64, *weight));
         let name = if run.groups.len() > 1 { penalty } else { "" };
         let series = Series::points(name, points.collect());
-        chart = chart.with(series.named(names(run, index)));
+        chart = chart.with(on_floor(series.named(names(run, index)), floor));
     }
     let ticks = (1..=most.unwrap_or(1)).map(|place| place.to_string());
     Figure {
@@ -81,17 +82,36 @@ fn of_each(run: &RunRecords) -> Figure {
         title: format!("λ of each {owner}"),
         caption: format!(
             "The penalty weights λ that were kept.{}",
-            left_out(run.lambda.iter().copied())
+            at_the_floor(run.lambda.iter().copied())
         ),
         svg: chart.with_ticks(ticks.collect()).svg(),
         tiles: Vec::new(),
     }
 }
 
-/// A note on values that a logarithmic scale leaves out.
-fn left_out(mut weights: impl Iterator<Item = f64>) -> &'static str {
+/// The place of zeros on a logarithmic scale: a power of ten below all other weights.
+fn floor(weights: impl Iterator<Item = f64>) -> f64 {
+    let positive = weights.filter(|weight| *weight > 0.0);
+    let smallest = positive.fold(f64::INFINITY, f64::min);
+    match smallest.is_finite() {
+        true => 10f64.powf((smallest.log10() - 0.5).floor()),
+        false => 1.0,
+    }
+}
+
+/// A series with its zeros at the floor. On hover they are 0.
+fn on_floor(mut series: Series, floor: f64) -> Series {
+    series.values = Some(series.points.iter().map(|(_, weight)| *weight).collect());
+    for (_, weight) in &mut series.points {
+        *weight = weight.max(floor);
+    }
+    series
+}
+
+/// A note on zeros of a logarithmic scale.
+fn at_the_floor(mut weights: impl Iterator<Item = f64>) -> &'static str {
     match weights.any(|weight| weight == 0.0) {
-        true => " Zeros are left out of a logarithmic scale.",
+        true => " Zeros are drawn at the lowest power of ten.",
         false => "",
     }
 }
@@ -140,19 +160,33 @@ impl Group {
     fn change(&self) -> Figure {
         let most = self.most();
         let pairs = self.start.iter().zip(&self.end).zip(&self.names);
-        let pairs = pairs.map(|((start, end), name)| ((*start, *end), name.clone()));
-        let shown = pairs.filter(|((start, end), _)| *start <= most && *end <= most);
-        let (pairs, names): (Vec<(f64, f64)>, Vec<String>) = shown.unzip();
+        // (The largest ones are drawn at the edge, with their values on hover.)
+        let pairs = pairs.map(|((start, end), name)| {
+            let place = (start.min(most), end.min(most));
+            (place, format!("{name}, {} at the start", short(*start)))
+        });
+        let (pairs, names): (Vec<(f64, f64)>, Vec<String>) = pairs.unzip();
+        let count = pairs.len();
+        let mut weights = Series::points("weights", pairs).named(names);
+        weights.values = Some(self.end.clone());
         let chart = Chart::new("λ at the start", "λ at the end", Scale::Linear)
-            .with(Series::points("weights", pairs).named(names))
+            .with(weights)
             .with(Series::line("unchanged", vec![(0.0, 0.0), (most, most)]));
+        let beyond = self.start.iter().zip(&self.end);
+        let beyond = beyond.filter(|(start, end)| **start > most || **end > most);
+        let beyond = match beyond.count() {
+            0 => String::new(),
+            1 => " One larger λ is drawn at the edge.".into(),
+            beyond => format!(" {beyond} larger λ are drawn at the edge."),
+        };
+        let drawn = match count > MANY_POINTS {
+            true => "A cell's colour is the stronger the more weights it has.",
+            false => "One point per weight.",
+        };
         Figure {
             name: format!("lambda_change{}", self.suffix),
             title: format!("λ{}, first and last", self.of),
-            caption: "One point per weight, or a cell whose colour is the stronger the more weights \
-                      it has. A point below the line has a smaller λ than at the start. The largest \
-                      2 % are left out."
-                .into(),
+            caption: format!("{drawn} Below the line λ is smaller than at the start.{beyond}"),
             svg: chart.svg(),
             tiles: Vec::new(),
         }
@@ -178,8 +212,23 @@ impl Group {
         Figure {
             name: format!("lambda_histogram{}", self.suffix),
             title: format!("Distribution of λ{}", self.of),
-            caption: "Numbers of weights in intervals of λ. The last bar also has all larger ones."
-                .into(),
+            caption: format!(
+                "Numbers of weights in intervals of λ.{}{}",
+                match self
+                    .end
+                    .iter()
+                    .chain(&self.start)
+                    .any(|weight| *weight > most)
+                {
+                    true => " The last bar also has all larger ones.",
+                    false => "",
+                },
+                match self.end.iter().filter(|weight| **weight == 0.0).count() {
+                    0 => String::new(),
+                    1 => " One weight is 0 at the end.".into(),
+                    zeros => format!(" {zeros} weights are 0 at the end."),
+                }
+            ),
             svg: chart.svg(),
             tiles: Vec::new(),
         }
@@ -189,21 +238,22 @@ impl Group {
 fn course(run: &RunRecords) -> Figure {
     let mut chart = Chart::new("iteration", "λ", Scale::Logarithmic);
     let largest = curve(run, |record| record.lambda_max);
+    let median = curve(run, |record| record.lambda_median);
     let smallest = curve(run, |record| record.lambda_min);
-    if largest == smallest {
-        chart = chart.with(Series::line("", largest));
-    } else {
-        let median = curve(run, |record| record.lambda_median);
-        for (name, points) in [
+    let curves = match (largest == smallest, run.groups.len()) {
+        (true, _) => vec![("", largest)],
+        (_, 1) => vec![
             ("largest", largest),
             ("median", median),
             ("smallest", smallest),
-        ] {
-            // (A line needs two points that can be drawn.)
-            if points.iter().filter(|(_, weight)| *weight > 0.0).count() > 1 {
-                chart = chart.with(Series::line(name, points));
-            }
-        }
+        ],
+        // (The median of different penalties would be between them.)
+        _ => vec![("largest", largest), ("smallest", smallest)],
+    };
+    let all = || curves.iter().flat_map(|(_, points)| points);
+    let floor = floor(all().map(|(_, weight)| *weight));
+    for (name, points) in &curves {
+        chart = chart.with(on_floor(Series::line(*name, points.clone()), floor));
     }
     Figure {
         name: "lambda_course".into(),
@@ -214,7 +264,7 @@ fn course(run: &RunRecords) -> Figure {
                 1 => "",
                 _ => " of all penalties together",
             },
-            left_out(run.history.iter().map(|record| record.lambda_min))
+            at_the_floor(all().map(|(_, weight)| *weight))
         ),
         svg: chart.svg(),
         tiles: Vec::new(),
@@ -240,7 +290,11 @@ mod tests {
         assert_eq!(owner(&[of_w, of_h]), "weight");
         let of_component = penalty(Side::W, "hierarchical:1");
         assert_eq!(owner(&[of_component]), "component");
-        assert_eq!(left_out([1.0, 2.0].into_iter()), "");
-        assert!(left_out([1.0, 0.0].into_iter()).contains("Zeros"));
+        assert_eq!(at_the_floor([1.0, 2.0].into_iter()), "");
+        assert!(at_the_floor([1.0, 0.0].into_iter()).contains("Zeros"));
+        assert_eq!(floor([0.0, 0.05, 2.0].into_iter()), 0.01);
+        let series = on_floor(Series::line("", vec![(0.0, 0.0), (1.0, 2.0)]), 0.1);
+        assert_eq!(series.points, [(0.0, 0.1), (1.0, 2.0)]);
+        assert_eq!(series.values, Some(vec![0.0, 2.0]));
     }
 }

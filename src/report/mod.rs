@@ -46,7 +46,7 @@ mod summary;
 
 pub(crate) use bias::BiasRecords;
 pub(crate) use contest::{ContestRecords, ratio};
-pub(crate) use experiment::ExperimentReport;
+pub(crate) use experiment::{ExperimentReport, FEWEST};
 pub(crate) use figures::Figure;
 pub(crate) use html::{data_name, shell_quoted};
 pub(crate) use kept::KeptRecords;

@@ -94,7 +94,6 @@ table.features i { display: block; height: .6rem; margin-top: .35rem; background
 .picture { flex: none; order: -1; } .picture p { font-size: .85rem; color: var(--soft); margin: .2rem 0; } .picture svg { width: 7rem; height: auto; display: block; }
 .answers { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 30rem), 1fr)); gap: 0 1.5rem; }
 .answer { margin: 0 0 .4rem; font-size: 1.05rem; } .story { display: flex; flex-direction: column; }
-@media (max-width: 40rem) { .story .answers { order: -1; } }
 summary { cursor: pointer; padding: .4rem 0; } details > .components { margin-top: .4rem; }
 table { border-collapse: collapse; font-size: .9rem; } th { text-align: left; font-weight: 600; }
 th, td { padding: .2rem .8rem .2rem 0; border-bottom: 1px solid var(--grid); overflow-wrap: anywhere; }
@@ -103,7 +102,7 @@ section > p { max-width: 62rem; }
 table.numbers { font-size: .8rem; } table.numbers th, table.numbers td { text-align: right; vertical-align: bottom; overflow-wrap: normal; padding-right: .65rem; }
 table.numbers td { white-space: nowrap; }
 table.numbers th:first-child, table.numbers td:first-child { text-align: left; position: sticky; left: 0; background: var(--ground); }
-@media (max-width: 40rem) { table.numbers td:first-child { white-space: normal; min-width: 5.5rem; } }
+@media (max-width: 40rem) { table.numbers td:first-child { white-space: normal; } }
 table.numbers tr.own td { font-weight: 600; } caption, .caption { text-align: left; font-weight: 600; } caption { padding: .6rem 0 .2rem; }
 .caption { margin: .6rem 0 .2rem; font-size: .9rem; }
 nav a { margin-right: 1rem; color: inherit; } figure.row { grid-column: 1 / -1; }

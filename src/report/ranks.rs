@@ -203,7 +203,11 @@ fn curve(name: &str, points: &[(f64, f64, Option<f64>)]) -> Series {
         let heights = [*mean, mean + error, mean - error, *mean];
         heights.map(|height| (*place, height))
     });
-    Series::line(name, with_bar.collect())
+    let mut series = Series::line(name, with_bar.collect());
+    // (The ends of a bar have the mean on hover.)
+    let means = points.iter().flat_map(|(_, mean, _)| [*mean; 4]);
+    series.values = Some(means.collect());
+    series
 }
 
 /// A chart of a number with its error against the rank, with the recommended ranks.
@@ -237,28 +241,30 @@ fn chart(
         let recommended = outcome.recommended(measure);
         let place = ranks.iter().position(|rank| Some(*rank) == recommended);
         if let (Some(place), Some(rank)) = (place, recommended) {
-            // A vertical line from the bottom to the point and its bar.
-            let (number, error) = of(&summaries[place]);
-            let (foot, top) = (low - 0.1 * (high - low), number - error.unwrap_or(0.0));
-            marks.push((name, rank, [(place as f64, foot), (place as f64, top)]));
+            // A vertical line over the whole height, so that it does not look like a bar.
+            let (number, _) = of(&summaries[place]);
+            let room = 0.1 * (high - low);
+            let stem = [low - room, high + room].map(|height| (place as f64, height));
+            marks.push((name, rank, stem, number));
         }
     }
-    let marks = match marks.as_slice() {
-        // The same rank twice: one stem, down to the lower foot.
-        [(_, rank, first), (_, other, second)] if rank == other => {
-            let foot = first[0].1.min(second[0].1);
-            let stem = vec![(first[0].0, foot), first[1]];
-            vec![Series::line(format!("recommended: {rank}"), stem)]
-        }
-        [(_, rank, stem)] => vec![Series::line(format!("recommended: {rank}"), stem.to_vec())],
-        marks => {
-            let mark = |(name, rank, stem): &(&str, usize, [(f64, f64); 2])| {
-                Series::line(format!("recommended ({name}): {rank}"), stem.to_vec())
-            };
-            marks.iter().map(mark).collect()
-        }
-    };
-    for mark in marks {
+    // The same rank twice has one line, over both heights.
+    if let [first, second] = &mut marks[..]
+        && first.1 == second.1
+    {
+        let (low, high) = (&mut first.2[0].1, second.2[1].1);
+        *low = low.min(second.2[0].1);
+        first.2[1].1 = first.2[1].1.max(high);
+        marks.pop();
+    }
+    let several = marks.len() > 1;
+    for (name, rank, stem, number) in marks {
+        let name = match several {
+            true => format!("recommended ({name}): {rank}"),
+            false => format!("recommended: {rank}"),
+        };
+        let mut mark = Series::line(name, stem.to_vec());
+        mark.values = Some(vec![number; 2]);
         chart = chart.with(mark);
     }
     chart.with_ticks(ranks.iter().map(ToString::to_string).collect())

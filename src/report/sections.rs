@@ -159,7 +159,8 @@ pub(super) fn fit(run: &RunRecords) -> String {
     let relative = summary["relative_error"].as_f64().unwrap_or(f64::NAN);
     let of_constant = summary["outer_error_of_constant"].as_f64();
     let outer = summary["outer_error"].as_f64().zip(of_constant);
-    let text = fit_in_words(relative, outer.map(|(error, constant)| error / constant));
+    let ratio = outer.map(|(error, constant)| error / constant);
+    let text = fit_in_words(relative, ratio, run.is_refitted());
     format!(
         "<section id=\"fit\"><h2>How well it fits</h2><p class=\"answer\">{}</p></section>\n",
         escape(&text)
@@ -194,6 +195,9 @@ pub(super) fn lambda(run: &RunRecords) -> String {
             };
             sentences.push(format!("Penalty {name}: {words}.{largest}{caution}"));
         }
+        if tunes && run.choice.is_none() && run.summary["outer"] == "train" {
+            sentences.push(TUNED_ON_TRAINING.into());
+        }
     }
     let mut text = String::from("<section id=\"lambda\"><h2>What λ says</h2>");
     for sentence in sentences {
@@ -201,6 +205,10 @@ pub(super) fn lambda(run: &RunRecords) -> String {
     }
     text + "</section>\n"
 }
+
+/// The note on λ that was tuned as in the paper.
+const TUNED_ON_TRAINING: &str = "λ was tuned for the training error, as in the paper. What it \
+    gains on new data is not known: --preset practical measures that.";
 
 /// Weights that are named.
 const NAMED: usize = 3;
@@ -223,7 +231,11 @@ fn largest(weights: &[f64], names: &[String]) -> String {
         format!("{} at {quote}{name}{quote}", short(**weight))
     };
     let named: Vec<String> = all.iter().take(NAMED).map(named).collect();
-    format!(" The largest: {}.", named.join(", "))
+    let which = match all.len() <= NAMED {
+        true => "They are",
+        false => "The largest:",
+    };
+    format!(" {which} {}.", named.join(", "))
 }
 
 /// The candidates of the preset practical.
@@ -250,9 +262,9 @@ pub(super) fn candidates(run: &RunRecords) -> String {
             candidate.iteration
         );
     }
-    let refit = match run.setting::<usize>("refit") {
-        Ok(0) => "The winner was not refitted.",
-        _ => "The winner was then refitted to all data.",
+    let refit = match run.is_refitted() {
+        false => "The winner was not refitted.",
+        true => "The winner was then refitted to all data.",
     };
     let _ = writeln!(
         text,
@@ -298,7 +310,7 @@ pub(super) fn starts(run: &RunRecords) -> String {
     };
     let _ = writeln!(
         text,
-        "</table><p class=\"small\">In bold: the start with the lowest criterion, which was kept. \
+        "</table><p class=\"small\">In bold: the start with the lowest outer error, which was kept. \
          Cosines: the mean over its components, matched with those of each start; 1 means that \
          they are the same.{more}</p></section>"
     );
@@ -319,7 +331,7 @@ mod tests {
         let numbers = ["400", "500"].map(String::from);
         assert_eq!(
             largest(&[0.0, 2.0], &numbers),
-            " The largest: 2 at \"500\", 0 at \"400\"."
+            " They are 2 at \"500\", 0 at \"400\"."
         );
         assert_eq!(largest(&[1.0; 4], &names), "");
         assert_eq!(largest(&[], &[]), "");

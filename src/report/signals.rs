@@ -153,8 +153,9 @@ fn curves(
         .svg();
     }
     let mut chart = strips(signals, x_label);
-    for series in &mut chart.series {
-        series.names = Some(names.to_vec());
+    for (k, series) in chart.series.iter_mut().enumerate() {
+        let name = |name: &String| format!("{name}, component {}", k + 1);
+        series.names = Some(names.iter().map(name).collect());
         for (point, place) in series.points.iter_mut().zip(places.unwrap_or_default()) {
             point.0 = *place;
         }

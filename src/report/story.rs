@@ -7,7 +7,7 @@ use ndarray::{Array2, ArrayView1};
 use super::{Choice, Labels};
 use crate::metrics::Spread;
 use crate::plot::short;
-use crate::practical::Stage;
+use crate::practical::{Candidate, Stage};
 use crate::problem::Scaling;
 
 /// A component with its largest features.
@@ -94,8 +94,8 @@ pub(crate) fn percent(share: f64) -> String {
 }
 
 /// The fit in words, from the divergence relative to that of a constant fit; and the same of the
-/// outer error if data were held out.
-pub(crate) fn fit_in_words(relative_error: f64, outer: Option<f64>) -> String {
+/// outer error if data were held out. After a refit, the outer error is that of the factors before.
+pub(crate) fn fit_in_words(relative_error: f64, outer: Option<f64>, refitted: bool) -> String {
     let fit = if relative_error.is_nan() {
         "X is constant: one number fits it.".into()
     } else if relative_error > 1.0 {
@@ -107,16 +107,20 @@ pub(crate) fn fit_in_words(relative_error: f64, outer: Option<f64>) -> String {
         let share = percent(1.0 - relative_error);
         format!("WH explains {share} of the divergence of a constant fit.")
     };
+    let before = match refitted {
+        true => "Before the refit to all data, on",
+        false => "On",
+    };
     match outer.filter(|ratio| ratio.is_finite()) {
-        None => fit,
+        None => format!("{fit} No data were held out, so nothing is known about new data."),
         Some(ratio) if ratio > 1.0 => format!(
-            "{fit} On the data that the updates did not see, it is worse than a constant: its \
-             error is {} times that of a constant fit.",
+            "{fit} {before} the data that the updates did not see, WH is worse than a constant: \
+             the error is {} times that of a constant fit.",
             short(ratio)
         ),
         Some(ratio) => format!(
-            "{fit} On the data that the updates did not see, which have noise of their own, it \
-             explains {}.",
+            "{fit} {before} the data that the updates did not see, which have noise of their own, \
+             WH explains {}.",
             percent(1.0 - ratio)
         ),
     }
@@ -143,6 +147,10 @@ pub(crate) fn choice_in_words(choice: &Choice, entries: Option<f64>, penalties: 
         Some(entries) if entries > 0.0 => format!("{} per entry", short(value / entries)),
         _ => short(value),
     };
+    let margin = |one: &Candidate| match one.standard_error {
+        Some(margin) => format!("standard error ({})", error(margin)),
+        None => "standard error".into(),
+    };
     let change = |value: f64| {
         let share = value / plain.outer_error - 1.0;
         let direction = if share < 0.0 { "lower" } else { "higher" };
@@ -152,9 +160,10 @@ pub(crate) fn choice_in_words(choice: &Choice, entries: Option<f64>, penalties: 
     if taken.stage != Stage::Plain {
         return format!(
             "Your data want a penalty ({penalties}): the outer error is {} than that of plain \
-             updates stopped early ({} instead of {of_plain}), by more than a standard error.",
+             updates stopped early ({} instead of {of_plain}), by more than a {}.",
             change(taken.outer_error),
             error(taken.outer_error),
+            margin(taken)
         );
     }
     let best_change = change(best.outer_error);
@@ -162,7 +171,8 @@ pub(crate) fn choice_in_words(choice: &Choice, entries: Option<f64>, penalties: 
         return format!(
             "No penalty is shown to help: plain updates stopped early are taken, with an outer \
              error of {of_plain}. That of the best λ ({penalties}) is {best_change}, a difference \
-             of less than a standard error."
+             of less than a {}.",
+            margin(best)
         );
     }
     format!(
@@ -172,15 +182,18 @@ pub(crate) fn choice_in_words(choice: &Choice, entries: Option<f64>, penalties: 
 }
 
 /// Weights that have moved by less than this share of their start have hardly moved.
-const HARDLY: f64 = 0.01;
+const HARDLY: f64 = 0.05;
+/// If this share of all weights hardly moved, the page says so.
+const MOST: f64 = 0.9;
 
 /// A note on weights that the run did not decide: they hardly moved from their start, or ended at
 /// the largest λ that is allowed.
 pub(crate) fn caution(weights: &[f64], start: &[f64], largest: Option<f64>) -> &'static str {
-    let near = |(end, start): (&f64, &f64)| (end - start).abs() <= HARDLY * start.abs();
+    let near = |(end, start): &(&f64, &f64)| (*end - *start).abs() <= HARDLY * start.abs();
+    let still = weights.iter().zip(start).filter(near).count();
     let at_largest = |weight: &&f64| largest.is_some_and(|largest| **weight >= 0.999 * largest);
-    if !weights.is_empty() && weights.iter().zip(start).all(near) {
-        " They hardly moved from their start, so they say little about the data."
+    if !weights.is_empty() && still as f64 >= MOST * weights.len() as f64 {
+        " Most of them moved by less than 5 % from their start, so they say little about the data."
     } else if weights.iter().any(|weight| at_largest(&weight)) {
         " The largest allowed λ (--lambda-max) was reached."
     } else {
@@ -188,15 +201,22 @@ pub(crate) fn caution(weights: &[f64], start: &[f64], largest: Option<f64>) -> &
     }
 }
 
+/// Weights below this number have no visible effect.
+const PRACTICALLY_ZERO: f64 = 1e-6;
+
 /// The sizes of weights: "λ is 0.02", or "λ has the median 0.02, from 0.001 to 0.4".
 pub(crate) fn weights_in_words(weights: &[f64]) -> String {
     let Some(spread) = Spread::of(weights) else {
         return "λ is not a number".into();
     };
+    let tiny = match spread.most < PRACTICALLY_ZERO {
+        true => ", practically no penalty",
+        false => "",
+    };
     if spread.least == spread.most {
         return match spread.count {
-            1 => format!("λ is {}", short(spread.most)),
-            count => format!("all {count} weights λ are {}", short(spread.most)),
+            1 => format!("λ is {}{tiny}", short(spread.most)),
+            count => format!("all {count} weights λ are {}{tiny}", short(spread.most)),
         };
     }
     let zeros = weights.iter().filter(|weight| **weight == 0.0).count();
@@ -206,7 +226,7 @@ pub(crate) fn weights_in_words(weights: &[f64]) -> String {
         zeros => format!("; {zeros} of them are 0"),
     };
     format!(
-        "the {} weights λ have the median {}, from {} to {}{zeros}",
+        "the {} weights λ have the median {}, from {} to {}{zeros}{tiny}",
         spread.count,
         short(spread.median),
         short(spread.least),
@@ -217,7 +237,6 @@ pub(crate) fn weights_in_words(weights: &[f64]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::practical::Candidate;
     use ndarray::array;
 
     #[test]
@@ -250,16 +269,20 @@ mod tests {
         assert_eq!(percent(0.99999), "> 99.99 %");
         assert_eq!(percent(1.0), "100 %");
         assert_eq!(percent(0.0), "0 %");
-        assert!(fit_in_words(0.07, None).contains("explains 93 % of the divergence"));
-        assert!(fit_in_words(1.5, Some(0.25)).contains("worse than a constant"));
-        assert!(fit_in_words(0.1, Some(1.5)).contains("its error is 1.5 times"));
-        assert!(fit_in_words(f64::NAN, None).contains("constant"));
+        let fit = |relative, outer| fit_in_words(relative, outer, false);
+        assert!(fit(0.07, None).contains("explains 93 % of the divergence"));
+        assert!(fit(0.07, None).contains("No data were held out"));
+        assert!(fit(1.5, Some(0.25)).contains("worse than a constant"));
+        assert!(fit(0.1, Some(1.5)).contains("the error is 1.5 times"));
+        assert!(fit(f64::NAN, None).contains("constant"));
         assert!(
-            fit_in_words(0.1, Some(0.25))
-                .contains("did not see, which have noise of their own, it explains 75 %.")
+            fit(0.1, Some(0.25))
+                .contains("did not see, which have noise of their own, WH explains 75 %.")
         );
+        assert!(fit_in_words(0.1, Some(0.25), true).contains("Before the refit"));
         assert_eq!(weights_in_words(&[0.5]), "λ is 0.5");
-        assert!(caution(&[2.0, 1.001], &[2.001, 1.0], None).contains("hardly moved"));
+        assert!(weights_in_words(&[1e-9]).contains("practically no penalty"));
+        assert!(caution(&[2.0, 1.001], &[2.001, 1.0], None).contains("less than 5 %"));
         assert!(caution(&[2.0, 54.6], &[1.0, 1.0], Some(54.6)).contains("--lambda-max"));
         assert_eq!(caution(&[2.0, 0.0], &[1.0, 1.0], Some(54.6)), "");
         assert_eq!(weights_in_words(&[0.5, 0.5]), "all 2 weights λ are 0.5");
@@ -271,6 +294,7 @@ mod tests {
         let candidate = |stage, outer_error| Candidate {
             stage,
             outer_error,
+            standard_error: Some(0.5),
             iteration: 3,
         };
         let choice = |tuned: f64, chosen| Choice {
@@ -280,12 +304,13 @@ mod tests {
                 candidate(Stage::SolvedAgain, 20.0),
             ],
             chosen,
+            splits: 3,
         };
         let words = |tuned, chosen| choice_in_words(&choice(tuned, chosen), Some(10.0), "l1 on W");
         assert!(words(8.0, 1).contains("20 % lower than that of plain updates"));
         assert!(words(8.0, 1).contains("0.8 per entry instead of 1 per entry"));
         assert!(words(12.0, 0).contains("no penalty") && words(12.0, 0).contains("20 % higher."));
         assert!(words(9.9, 0).contains("No penalty is shown to help"));
-        assert!(words(9.9, 0).contains("less than a standard error"));
+        assert!(words(9.9, 0).contains("less than a standard error (0.05 per entry)."));
     }
 }

@@ -105,6 +105,13 @@ pub(crate) struct Choice {
     pub candidates: Vec<Candidate>,
     /// The index of the winner.
     pub chosen: usize,
+    /// The number of splits that tuned λ. Records of older versions do not have it.
+    #[serde(default = "one")]
+    pub splits: usize,
+}
+
+fn one() -> usize {
+    1
 }
 
 /// The stored entries of a sparse X, and the meaning of the others.

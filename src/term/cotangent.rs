@@ -1,8 +1,9 @@
-//! The cotangents of both factors in one pass, from those of parts or of errors.
+//! Passes with sums for columns: the cotangents of both factors, from those of parts or of errors,
+//! and the parts of the columns' factor.
 //!
-//! WH, the products with cotangents, and the entries are computed once for both. A row's sums run
-//! over the columns, as in other passes. A column's sums run over the rows: each lane sums its own
-//! rows, and the lanes are added when all rows of the pass are done.
+//! WH, the products with cotangents, and the entries are computed once for rows and columns. A
+//! row's sums run over the columns, as in other passes. A column's sums run over the rows: each lane
+//! sums its own rows, and the lanes are added when all rows of the pass are done.
 
 use std::ops::Range;
 
@@ -13,13 +14,17 @@ use super::kernel::{TILE, WIDE, contract, has_many_registers, load, products, st
 use super::tile::{Tile, Tiles, VECTORS};
 use crate::engine::{Entry, Lanes, Real};
 
-/// The cotangents that are given, those of the rows.
+/// The cotangents that are given.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Of<'a> {
-    /// Of N and P, r numbers each.
+    /// Those of the rows' N and P, r numbers each.
     Parts(&'a [f64], &'a [f64]),
-    /// Of the errors, one number each.
+    /// Those of the rows' errors, one number each.
     Errors(&'a [f64]),
+    /// Those of the columns' N and P, r numbers each.
+    ColumnParts(&'a [f64], &'a [f64]),
+    /// None: the pass computes N and P of the columns' factor.
+    Nothing,
 }
 
 impl<'a> Of<'a> {
@@ -32,6 +37,7 @@ impl<'a> Of<'a> {
         match self {
             Self::Parts(negative, positive) => Self::Parts(cut(negative), cut(positive)),
             Self::Errors(errors) => Self::Errors(cut(errors)),
+            of_columns => of_columns,
         }
     }
 }
@@ -39,6 +45,8 @@ impl<'a> Of<'a> {
 /// One pass over some columns of consecutive blocks of rows.
 pub(super) struct Cotangent<'a, T, D> {
     pub(super) of: Of<'a>,
+    /// The cotangents of [`Of::ColumnParts`], in the type of the pass.
+    pub(super) of_columns_given: [&'a [T]; 2],
     pub(super) tiles: Tiles<'a, T, D>,
     /// The index of the first block.
     pub(super) first: usize,
@@ -50,7 +58,8 @@ pub(super) struct Cotangent<'a, T, D> {
     pub(super) rank: usize,
     /// The cotangent of the rows. Empty if it is not requested.
     pub(super) of_rows: &'a mut [f64],
-    /// That of the columns of the pass, which is added. Empty if it is not requested.
+    /// That of the columns of the pass, which is added. Empty if it is not requested. With
+    /// [`Of::Nothing`], N of all columns, and then P of all columns if ∇⁺ is not 1 everywhere.
     pub(super) of_columns: &'a mut [f64],
 }
 
@@ -68,12 +77,19 @@ impl<T: Real, D: Entry> WithSimd for Cotangent<'_, T, D> {
         let weighted = self.tiles.blocks.weighting.varies();
         let mut blocks = self.load_blocks::<S>(simd);
         let mut tile = Tile::new(zero);
-        let mut of_columns = vec![zero; TILE * rank];
+        let varies = self.tiles.positive_varies();
+        let mut of_columns = vec![zero; 2 * TILE * rank];
         let mut from = self.columns.start;
         while from < self.columns.end {
             let to = self.columns.end.min(from + TILE);
             let (width, vectors) = (to - from, (to - from) * WIDE);
             let other = &self.other[from * rank..to * rank];
+            let mut given: [&[T]; 2] = [&[]; 2];
+            if matches!(self.of, Of::ColumnParts(..)) {
+                for (given, all) in given.iter_mut().zip(self.of_columns_given) {
+                    *given = &all[from * rank..to * rank];
+                }
+            }
             of_columns.fill(zero);
             for (index, block) in blocks.chunks_exact_mut(MATRICES * size).enumerate() {
                 let (own, rest) = block.split_at_mut(size);
@@ -84,10 +100,16 @@ impl<T: Real, D: Entry> WithSimd for Cotangent<'_, T, D> {
                     .read::<S>(simd, self.first + index, from, width, &mut tile);
                 products::<T, S>(simd, own, other, &mut tile.y[..vectors]);
                 match self.of {
-                    Of::Parts(..) => {
-                        products::<T, S>(simd, of_negative, other, &mut tile.t[..vectors]);
+                    Of::Parts(..) | Of::ColumnParts(..) => {
+                        // (Products of the rows' cotangents with the columns, or the reverse.)
+                        let by_rows = matches!(self.of, Of::Parts(..));
+                        let [first, second] = match by_rows {
+                            true => [(of_negative, other), (of_positive, other)],
+                            false => [(own, given[0]), (own, given[1])],
+                        };
+                        products::<T, S>(simd, first.0, first.1, &mut tile.t[..vectors]);
                         if D::POSITIVE_VARIES {
-                            products::<T, S>(simd, of_positive, other, &mut tile.u[..vectors]);
+                            products::<T, S>(simd, second.0, second.1, &mut tile.u[..vectors]);
                         }
                         if weighted {
                             self.parts::<S, true>(simd, &mut tile);
@@ -95,23 +117,40 @@ impl<T: Real, D: Entry> WithSimd for Cotangent<'_, T, D> {
                             self.parts::<S, false>(simd, &mut tile);
                         }
                     }
+                    Of::Nothing if weighted => self.tiles.parts::<S, true>(simd, &mut tile),
+                    Of::Nothing => self.tiles.parts::<S, false>(simd, &mut tile),
                     Of::Errors(_) if weighted => {
                         self.errors::<S, true>(simd, of_negative, &mut tile);
                     }
                     Of::Errors(_) => self.errors::<S, false>(simd, of_negative, &mut tile),
                 }
+                let t = &tile.t[..vectors];
+                let (negative, positive) = (&tile.negative[..vectors], &tile.positive[..vectors]);
                 if !self.of_rows.is_empty() {
-                    contract::<T, S>(simd, sums, &tile.t[..vectors], other);
+                    contract::<T, S>(simd, sums, t, other);
+                    if let Of::ColumnParts(..) = self.of {
+                        contract::<T, S>(simd, sums, negative, given[0]);
+                        if varies {
+                            contract::<T, S>(simd, sums, positive, given[1]);
+                        }
+                    }
                 }
                 if self.of_columns.is_empty() {
                     continue;
                 }
-                let t = &tile.t[..vectors];
-                let (negative, positive) = (&tile.negative[..vectors], &tile.positive[..vectors]);
-                let to = &mut of_columns[..width * rank];
+                let (to, second) = of_columns.split_at_mut(TILE * rank);
+                let (to, second) = (&mut to[..width * rank], &mut second[..width * rank]);
                 match self.of {
                     Of::Errors(_) => spread::<T, S, 1>(simd, to, [t], [own]),
-                    Of::Parts(..) if self.tiles.positive_varies() => {
+                    // (The rows, without those of lanes that have none: see `load_blocks`.)
+                    Of::ColumnParts(..) => spread::<T, S, 1>(simd, to, [t], [of_negative]),
+                    Of::Nothing => {
+                        spread::<T, S, 1>(simd, to, [negative], [of_negative]);
+                        if varies {
+                            spread::<T, S, 1>(simd, second, [positive], [of_negative]);
+                        }
+                    }
+                    Of::Parts(..) if varies => {
                         let by = [own, of_negative, of_positive];
                         spread::<T, S, 3>(simd, to, [t, negative, positive], by);
                     }
@@ -120,10 +159,12 @@ impl<T: Real, D: Entry> WithSimd for Cotangent<'_, T, D> {
                     }
                 }
             }
-            if !self.of_columns.is_empty() {
+            let all = self.columns.len() * rank;
+            let results = self.of_columns.chunks_exact_mut(all);
+            for (out, lanes) in results.zip(of_columns.chunks_exact(TILE * rank)) {
                 let place = (from - self.columns.start) * rank;
-                let out = &mut self.of_columns[place..place + width * rank];
-                let lanes: &[T] = cast_slice(&of_columns[..width * rank]);
+                let out = &mut out[place..place + width * rank];
+                let lanes: &[T] = cast_slice(&lanes[..width * rank]);
                 for (out, lanes) in out.iter_mut().zip(lanes.chunks_exact(T::lanes::<S>())) {
                     *out += lanes.iter().map(|lane| lane.to_f64()).sum::<f64>();
                 }
@@ -139,8 +180,9 @@ impl<T: Real, D: Entry> WithSimd for Cotangent<'_, T, D> {
 }
 
 impl<T: Real, D: Entry> Cotangent<'_, T, D> {
-    /// The matrices of all blocks. The last block may have lanes without a row. Their factor is 1
-    /// and their cotangents are 0, so that they add 0 to the sums.
+    /// The matrices of all blocks. The last block may have lanes without a row. Their factor is 1,
+    /// so that entries are finite, and their cotangents are 0, so that they add 0 to the sums. If
+    /// the rows have no cotangents, their factor takes that place, with 0 in those lanes.
     #[inline(always)]
     fn load_blocks<S: Simd>(&self, simd: S) -> Vec<T::Vector<S>> {
         let (rank, size) = (self.rank, self.rank * WIDE);
@@ -164,6 +206,9 @@ impl<T: Real, D: Entry> Cotangent<'_, T, D> {
                 }
                 Of::Errors(errors) => {
                     load::<T, S>(&errors[rows(errors, 1)], &mut of_negative[..WIDE]);
+                }
+                Of::ColumnParts(..) | Of::Nothing => {
+                    load::<T, S>(&self.own[rows(self.own, rank)], of_negative);
                 }
             }
         }
@@ -248,7 +293,7 @@ impl<T: Real, const P: usize> WithSimd for Spread<'_, T, P> {
         let (count, rank) = (terms[0].len() / WIDE, by[0].len() / WIDE);
         let mut from = 0;
         // (The terms of several columns stay in registers.)
-        if has_many_registers::<T, S>() && P < 3 {
+        if P == 1 || (P == 2 && has_many_registers::<T, S>()) {
             while from + 4 <= count {
                 spread_some::<T, S, P, 4>(simd, &mut sums[from * rank..], terms, by, from);
                 from += 4;

@@ -60,6 +60,17 @@ pub struct At<'a> {
     pub rank: usize,
 }
 
+impl At<'_> {
+    /// The same with the factors exchanged.
+    fn turned(self) -> Self {
+        Self {
+            factor: self.other,
+            other: self.factor,
+            rank: self.rank,
+        }
+    }
+}
+
 /// The parts of an unpenalised update, or their cotangents.
 ///
 /// # Shapes

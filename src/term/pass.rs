@@ -95,9 +95,9 @@ impl<T: Real, D: Entry> WithSimd for Pass<'_, T, D> {
                     }
                     What::Parts => {
                         if weighted {
-                            pass.parts::<S, true>(simd, &mut tile);
+                            pass.tiles.parts::<S, true>(simd, &mut tile);
                         } else {
-                            pass.parts::<S, false>(simd, &mut tile);
+                            pass.tiles.parts::<S, false>(simd, &mut tile);
                         }
                         contract::<T, S>(simd, first, &tile.negative[..width * WIDE], other);
                         if varies {
@@ -152,23 +152,7 @@ impl<T: Real, D: Entry> WithSimd for Pass<'_, T, D> {
 }
 
 impl<T: Real, D: Entry> Pass<'_, T, D> {
-    /// ∇⁻ and ∇⁺ of a tile's entries.
-    #[inline(always)]
-    fn parts<S: Simd, const WEIGHTED: bool>(&self, simd: S, tile: &mut Tile<T::Vector<S>>) {
-        let (tiles, zero) = (&self.tiles, Lanes::<T, S>::zero(simd));
-        for j in 0..VECTORS {
-            let at = tiles.at::<S>(simd, tile, j);
-            let parts = tiles.divergence.parts(at.x, at.y, at.inverse, zero);
-            let weighted = |value| tiles.weighted::<S, WEIGHTED>(simd, tile, j, value).value;
-            let (negative, positive) = (weighted(parts.negative), weighted(parts.positive));
-            tile.negative[j] = negative;
-            if D::POSITIVE_VARIES || WEIGHTED {
-                tile.positive[j] = positive;
-            }
-        }
-    }
-
-    /// The same with their tangents.
+    /// ∇⁻ and ∇⁺ of a tile's entries, with their tangents.
     #[inline(always)]
     fn tangents<S: Simd, const WEIGHTED: bool>(&self, simd: S, tile: &mut Tile<T::Vector<S>>) {
         let tiles = &self.tiles;

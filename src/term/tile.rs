@@ -202,4 +202,24 @@ impl<T: Real, D: Entry> Tiles<'_, T, D> {
         let tiny = weight.constant(T::PRECISION.floor());
         weight.where_less(tiny, weight.constant(0.0), value * weight)
     }
+
+    /// ∇⁻ and ∇⁺ of a tile's entries.
+    #[inline(always)]
+    pub(super) fn parts<S: Simd, const WEIGHTED: bool>(
+        &self,
+        simd: S,
+        tile: &mut Tile<T::Vector<S>>,
+    ) {
+        let zero = Lanes::<T, S>::zero(simd);
+        for j in 0..VECTORS {
+            let at = self.at::<S>(simd, tile, j);
+            let parts = self.divergence.parts(at.x, at.y, at.inverse, zero);
+            let weighted = |value| self.weighted::<S, WEIGHTED>(simd, tile, j, value).value;
+            let (negative, positive) = (weighted(parts.negative), weighted(parts.positive));
+            tile.negative[j] = negative;
+            if D::POSITIVE_VARIES || WEIGHTED {
+                tile.positive[j] = positive;
+            }
+        }
+    }
 }

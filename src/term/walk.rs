@@ -7,7 +7,7 @@ use super::cotangent::{Cotangent, Of};
 use super::kernel::{TILE, WIDE};
 use super::pass::{Pass, What};
 use super::tile::{Blocks, Tiles, Weighting};
-use super::{At, Bars, Needs};
+use super::{At, Bars, Needs, PartsOf};
 use crate::divergence::Fused;
 use crate::engine::{
     Entry, Frobenius, General, ItakuraSaito, KullbackLeibler, MOST_LANES, PlugIn, Real,
@@ -111,7 +111,8 @@ impl Walk<'_> {
         with_divergence!(self, pass, what, side, job, out, second);
     }
 
-    /// The cotangents of the factors.
+    /// The cotangents of the factors, from those of the rows' parts or errors. The factor is that
+    /// of the rows.
     pub(super) fn cotangent<T: Real>(
         &self,
         side: &impl Source<T>,
@@ -119,7 +120,40 @@ impl Walk<'_> {
         of: Of<'_>,
         needs: Needs,
     ) -> Bars {
-        with_divergence!(self, cotangents, side, at, of, needs)
+        let results = usize::from(needs.other);
+        let (rows, [columns, _]) =
+            with_divergence!(self, with_columns, side, at, of, needs.factor, results);
+        Bars {
+            factor: needs.factor.then_some(rows),
+            other: needs.other.then_some(columns),
+        }
+    }
+
+    /// The same if the factor is that of the columns.
+    pub(super) fn cotangent_of_columns<T: Real>(
+        &self,
+        side: &impl Source<T>,
+        at: At<'_>,
+        of: &PartsOf,
+        needs: Needs,
+    ) -> Bars {
+        let of = Of::ColumnParts(&of.negative, &of.positive);
+        let (at, results) = (at.turned(), usize::from(needs.factor));
+        let (rows, [columns, _]) =
+            with_divergence!(self, with_columns, side, at, of, needs.other, results);
+        Bars {
+            factor: needs.factor.then_some(columns),
+            other: needs.other.then_some(rows),
+        }
+    }
+
+    /// N and P of the columns' factor. P is empty if ∇⁺ is 1 everywhere.
+    pub(super) fn parts_of_columns<T: Real>(&self, side: &impl Source<T>, at: At<'_>) -> PartsOf {
+        let varies = self.weighting.varies() || !self.divergence.positive_is_one();
+        let (at, results) = (at.turned(), 1 + usize::from(varies));
+        let (_, [negative, positive]) =
+            with_divergence!(self, with_columns, side, at, Of::Nothing, false, results);
+        PartsOf { negative, positive }
     }
 
     fn tiles<'b, T: Real, D>(
@@ -192,69 +226,77 @@ impl Walk<'_> {
         }
     }
 
-    fn cotangents<T: Real, D: Entry>(
+    /// A pass with sums for columns. Returns the results of the rows, and up to two of the columns.
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "those of a pass, with its divergence"
+    )]
+    fn with_columns<T: Real, D: Entry>(
         &self,
         divergence: D,
         shift: f64,
         side: &impl Source<T>,
         at: At<'_>,
         of: Of<'_>,
-        needs: Needs,
-    ) -> Bars {
+        of_rows: bool,
+        of_columns: usize,
+    ) -> (Vec<f64>, [Vec<f64>; 2]) {
         let rank = at.rank;
         let [rows, columns] = side.shape();
         let other = T::rounded(at.other);
+        let given = match of {
+            Of::ColumnParts(negative, positive) => [negative, positive].map(T::rounded),
+            _ => [&[][..]; 2].map(T::rounded),
+        };
         let Tasks {
             rows: by_rows,
             of: lines,
         } = Tasks::new(side, rank);
         let task = |index: usize| {
             let cut = |all: usize| index * lines..all.min((index + 1) * lines);
-            let (of_rows, of_columns) = if by_rows {
+            let (own_rows, own_columns) = if by_rows {
                 (cut(rows), 0..columns)
             } else {
                 (0..rows, cut(columns))
             };
-            let size = |wanted: bool, lines: usize| if wanted { lines * rank } else { 0 };
-            let mut factor = vec![0.0; size(needs.factor, of_rows.len())];
-            let mut other_bar = vec![0.0; size(needs.other, of_columns.len())];
-            let step = side.most_rows().unwrap_or(of_rows.len());
-            for first_row in of_rows.clone().step_by(step) {
-                let end = of_rows.end.min(first_row + step);
+            let mut rows_result = vec![0.0; usize::from(of_rows) * own_rows.len() * rank];
+            let each = own_columns.len() * rank;
+            let mut columns_result = vec![0.0; of_columns * each];
+            let step = side.most_rows().unwrap_or(own_rows.len());
+            for first_row in own_rows.clone().step_by(step) {
+                let end = own_rows.end.min(first_row + step);
                 let count = end - first_row;
-                let from = first_row - of_rows.start;
-                let of_rows = if needs.factor {
-                    &mut factor[from * rank..(from + count) * rank]
+                let from = first_row - own_rows.start;
+                let of_rows = if of_rows {
+                    &mut rows_result[from * rank..(from + count) * rank]
                 } else {
                     &mut []
                 };
                 side.with_rows(first_row, count, self.weighting, &mut |blocks, first| {
                     Arch::new().dispatch(Cotangent {
                         of: of.rows(first_row..end, rows),
+                        of_columns_given: [&given[0], &given[1]],
                         tiles: self.tiles(divergence, shift, blocks),
                         first,
-                        columns: of_columns.clone(),
+                        columns: own_columns.clone(),
                         own: &at.factor[first_row * rank..end * rank],
                         other: &other,
                         rank,
                         of_rows: &mut *of_rows,
-                        of_columns: &mut other_bar,
+                        of_columns: &mut columns_result,
                     });
                 });
             }
-            (factor, other_bar)
+            let second = columns_result.split_off(each.min(columns_result.len()));
+            (rows_result, (columns_result, second))
         };
         let all = if by_rows { rows } else { columns };
         let tasks = (0..all.div_ceil(lines)).into_par_iter();
-        let (factors, others): (Vec<_>, Vec<_>) = tasks.map(task).unzip();
-        let (factor, other) = if by_rows {
-            (joined(factors), added(others))
+        let (of_rows, (first, second)): (Vec<_>, (Vec<_>, Vec<_>)) = tasks.map(task).unzip();
+        if by_rows {
+            (joined(of_rows), [added(first), added(second)])
         } else {
-            (added(factors), joined(others))
-        };
-        Bars {
-            factor: needs.factor.then_some(factor),
-            other: needs.other.then_some(other),
+            (added(of_rows), [joined(first), joined(second)])
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The comparison as a table.
 
-use crate::report::ratio;
+use crate::report::{FEWEST, ratio};
 use crate::tuner::{Contest, Standing};
 
 use crate::cli::output::say;
@@ -26,7 +26,9 @@ pub(super) fn print(contest: &Contest) {
         let against = contest
             .compared("practical", rival, deciding)
             .filter(|_| rival != "practical");
-        let p = against.map_or("–".into(), |against| format!("{:.3}", against.p));
+        // (With fewer runs it cannot be below 0.05.)
+        let enough = against.filter(|against| against.count >= FEWEST);
+        let p = enough.map_or("–".into(), |against| format!("{:.3}", against.p));
         let mean = |measure: fn(&Standing) -> f64| {
             contest.mean(rival, measure).map_or(f64::NAN, |of| of.mean)
         };

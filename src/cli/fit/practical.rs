@@ -81,6 +81,7 @@ impl Run<'_> {
                 let choice = Choice {
                     candidates: result.candidates,
                     chosen: result.chosen,
+                    splits: splits.len(),
                 };
                 (result.outcome, Some(choice))
             }

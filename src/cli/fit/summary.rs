@@ -24,14 +24,14 @@ fn line(name: &str, value: String) {
     say(format!("{name:<16}{value}"));
 }
 
-/// "alcohol 11 %, ash 9 %".
+/// "alcohol (11 %), ash (9 %)".
 fn listed(features: &[Feature]) -> String {
     let one = |feature: &Feature| {
         let mut name: String = feature.name.chars().take(LETTERS).collect();
         if feature.name.chars().count() > LETTERS {
             name.push('…');
         }
-        format!("{name} {}", percent(feature.share))
+        format!("{name} ({})", percent(feature.share))
     };
     let all: Vec<String> = features.iter().map(one).collect();
     all.join(", ")
@@ -66,11 +66,11 @@ impl Run<'_> {
             let text = format!("{stored} entries ({share:.2} %); the others are {others}");
             line("stored", text);
         }
+        self.answers(summary, outcome);
         if let Some(reading) = &summary.table {
             line("read as", reading.to_string());
         }
-        self.answers(summary, outcome);
-        line("method", self.describe_method());
+        line("method", self.describe_method(took_plain(summary)));
         if let Some(scaling) = &self.scaling {
             let lines = scaling.scale;
             line(
@@ -194,14 +194,15 @@ impl Run<'_> {
             let rows = listed(&component.rows[..component.rows.len().min(ROWS)]);
             line(
                 name,
-                format!("component {number} ({share} of WH): {columns}; {rows}"),
+                format!("component {number} ({share} of WH): columns {columns}; rows {rows}"),
             );
         }
         if all.len() > COMPONENTS {
             line("", format!("… and {} more", all.len() - COMPONENTS));
         }
         let outer = summary.relative_outer_error();
-        line("fit", fit_in_words(summary.relative_error, outer));
+        let refitted = summary.choice.is_some() && self.arguments.refit != Some(0);
+        line("fit", fit_in_words(summary.relative_error, outer, refitted));
         let names: Vec<String> = summary
             .penalties
             .iter()
@@ -227,12 +228,13 @@ impl Run<'_> {
         }
     }
 
-    fn describe_method(&self) -> String {
+    fn describe_method(&self, took_plain: bool) -> String {
         let (solver, penalty) = (&self.solver, self.arguments.tuning.penalties.describe());
         let (rank, t) = (solver.rank, solver.bunch);
         let divergence = self.arguments.divergence.name();
         let common = format!("rank {rank}: {divergence} divergence");
         match solver.method {
+            _ if took_plain => format!("plain updates stopped early, {common}, no penalty"),
             Method::AltBi => format!("AltBi, {common}, {penalty}, T = {t}"),
             Method::Mu => format!("MU, {common}"),
             Method::PenalizedMu => format!("P-MU, {common}, {penalty} with fixed λ"),

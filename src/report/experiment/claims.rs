@@ -112,8 +112,8 @@ fn response(results: &DatasetResults) -> String {
         format!("{least} to {most}")
     };
     format!(
-        "In {} starts, AltBi's error is lower than MU's {} times, lower than P-MU's {range} times \
-         (depending on λ), and lower than that of MU-T, which has no penalty, {} times.",
+        "AltBi's error is lower than MU's in {1} of {0} starts, lower than P-MU's in {range} of them \
+         (depending on λ), and lower than that of MU-T, which has no penalty, in {2}.",
         ours.len(),
         lower("mu"),
         lower("mu-t"),

@@ -16,7 +16,8 @@ mod tables;
 
 use std::path::PathBuf;
 
-pub(super) use page::{FEWEST, digits};
+pub(crate) use page::FEWEST;
+pub(super) use page::digits;
 
 use super::Figure;
 use crate::data::write_whole;

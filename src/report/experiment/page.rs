@@ -17,7 +17,7 @@ pub(super) fn page(report: &ExperimentReport<'_>) -> String {
     let _ = write!(
         page,
         "<header><h1>The paper's experiments, repeated</h1><p>{}</p></header>\n<nav>",
-        introduction(protocol)
+        introduction(report)
     );
     for chapter in &report.chapters {
         let dataset = &chapter.results.dataset;
@@ -42,7 +42,17 @@ pub(super) fn page(report: &ExperimentReport<'_>) -> String {
     page
 }
 
-fn introduction(protocol: &Protocol) -> String {
+fn introduction(report: &ExperimentReport<'_>) -> String {
+    let protocol = &report.results.protocol;
+    let is_smaller = |chapter: &Chapter<'_>| {
+        let [n, m] = chapter.results.dataset.shape;
+        letter(chapter.results).is_some() && n * m < PAPERS_ENTRIES
+    };
+    let smaller = if report.chapters.iter().any(is_smaller) {
+        "These data are smaller than the paper's, so their numbers are not those of the paper. "
+    } else {
+        ""
+    };
     let (runs, iterations) = (protocol.runs, protocol.max_iterations);
     let fewer = if runs < 30 {
         " The paper has 30 starts; with fewer, differences say little."
@@ -50,7 +60,7 @@ fn introduction(protocol: &Protocol) -> String {
         ""
     };
     format!(
-        "KL divergence, ℓ1 penalty on W, {runs} random starts (the same for every method), at most \
+        "{smaller}KL divergence, ℓ1 penalty on W, {runs} random starts (the same for every method), at most \
          {iterations} iterations, tolerance {:e}, T = {}.{fewer} MU: plain multiplicative updates. P-MU: \
          with λ = 0.5. MU-T: T updates of W per update of H, as AltBi does, but λ = 0. Frozen λ: \
          AltBi whose first λ is kept. The last two differ from AltBi in λ only, so they show what \
@@ -100,6 +110,9 @@ fn verdict(chapter: &Chapter<'_>) -> String {
         beside.concat()
     )
 }
+
+/// Entries of the paper's smallest benchmark, 1000×50.
+const PAPERS_ENTRIES: usize = 50_000;
 
 /// The note below the overview.
 const MOMENTS: &str = "SIR: signal-to-interference ratio, the higher the better. At the stopping \
@@ -283,9 +296,11 @@ fn differences(chapter: &Chapter<'_>, protocol: &Protocol, tests: usize) -> Stri
                 .any(|one| one.measure == *measure)
         })
         .collect();
-    let mut table = String::from(
+    let tested = protocol.runs >= FEWEST;
+    let p = if tested { " (p)" } else { "" };
+    let mut table = format!(
         "<p class=\"caption\">AltBi minus each other method, from \
-         the same starts: mean ± standard error, median (p)</p><div class=\"wide\"><table class=\"numbers\"><tr><th></th>",
+         the same starts: mean ± standard error, median{p}</p><div class=\"wide\"><table class=\"numbers\"><tr><th></th>",
     );
     for measure in &measures {
         let name = match measure {
@@ -321,16 +336,26 @@ fn differences(chapter: &Chapter<'_>, protocol: &Protocol, tests: usize) -> Stri
             }
         }
     }
+    table.push_str(
+        "</table></div>\n<p class=\"small\">Relative errors are compared by their logarithms, in \
+         decades. Below zero, AltBi's error is lower. At equal work MU-T and frozen λ have the same \
+         numbers as at equal iterations.",
+    );
+    if !tested {
+        let _ = writeln!(
+            table,
+            " With fewer than {FEWEST} starts no test can find a difference, so there is none.</p>"
+        );
+        return table;
+    }
     let _ = write!(
         table,
-        "</table></div>\n<p class=\"small\">Relative errors are compared by their logarithms, in \
-         decades. Below zero, AltBi's error is lower. p is that of Wilcoxon's signed-rank test over \
+        " p is that of Wilcoxon's signed-rank test over \
          the {} starts: exact, two-sided, with Holm's correction for all {tests} tests of this page \
          (those at equal time are corrected among themselves, because no two runs repeat them \
          exactly). If p is below 0.05, the cell says better or worse. The ranks decide which, so the \
-         mean may have another sign. With fewer than 6 starts p cannot be below 0.05, and is left \
-         out. The tests are about starts on this one matrix, not about other matrices. At equal work \
-         MU-T and frozen λ have the same numbers as at equal iterations.</p>\n",
+         mean may have another sign. The tests are about starts on this one matrix, not about other \
+         matrices.</p>\n",
         protocol.runs
     );
     table
@@ -370,7 +395,7 @@ fn difference(one: &Comparison) -> String {
 }
 
 /// With fewer pairs, p of a two-sided signed-rank test cannot be below 0.05.
-pub(in crate::report) const FEWEST: usize = 6;
+pub(crate) const FEWEST: usize = 6;
 
 /// A number with its sign; zero has none.
 fn signed(value: f64, digits: usize) -> String {
