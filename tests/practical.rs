@@ -2,6 +2,7 @@
 
 use altbi::criterion::Unseen;
 use altbi::data::{Noise, benchmark_a, benchmark_b};
+use altbi::penalty::Graph;
 use altbi::practical::{Practical, Stage};
 use altbi::{
     Beta, Checkpoint, L1, NoPenalty, Observer, PenaltyTerm, Precision, Problem, Record, Side,
@@ -161,6 +162,21 @@ fn splits_take_turns() {
         "{lambda:?}"
     );
     assert_eq!(three.history.len(), one.history.len());
+}
+
+/// Neighbours are computed from the data that the updates of the first split see. Another split
+/// would hold out data that the graph has seen.
+#[test]
+fn a_graph_made_from_data_has_one_split() {
+    let noisy = Noise::Poisson(3.0).on(&benchmark_b(30, 20, 3, 4), 4);
+    let problem = Problem::new(&noisy.x, Precision::F64).unwrap();
+    let splits = |graph: Graph| {
+        let terms = [(Side::W, PenaltyTerm::tuned(graph))];
+        let practical = Practical::new(3, Beta::KL, terms);
+        1 + practical.further_splits(&problem, 2).unwrap().len()
+    };
+    assert_eq!(splits(Graph::nearest(&problem, Side::W, 3).unwrap()), 1);
+    assert_eq!(splits(Graph::grid(6, 5)), 3);
 }
 
 /// A component that dies makes y tiny where entries are held out; what is infinite there

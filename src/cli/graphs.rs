@@ -88,14 +88,6 @@ impl GraphArguments {
         })
     }
 
-    /// Returns true if a graph is computed from the data.
-    pub fn reads_data(&self) -> bool {
-        let graphs = [&self.graph, &self.graph_h];
-        let is_nearest =
-            |graph: &&Option<GraphArgument>| matches!(graph, Some(GraphArgument::Nearest(_)));
-        graphs.iter().any(is_nearest)
-    }
-
     /// Refuses pictures of another size than the data.
     pub fn check(&self, problem: &Problem) -> Result<()> {
         let [n, m] = problem.whole_shape();

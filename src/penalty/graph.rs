@@ -27,6 +27,8 @@ use crate::split::{MajoriserPowers, Split};
 pub struct Graph {
     name: String,
     adjacency: Arc<Adjacency>,
+    /// True if it was made from data.
+    pub(super) reads_data: bool,
 }
 
 /// The neighbours of each vertex, one vertex after another.
@@ -90,6 +92,7 @@ impl Graph {
                 starts,
                 neighbours: neighbours.collect(),
             }),
+            reads_data: false,
         })
     }
 
@@ -154,6 +157,10 @@ impl Penalty for Graph {
 
     fn entries(&self, w: &Tensor<2>) -> Option<Tensor<2>> {
         Some(self.edges_of(w).shares(w))
+    }
+
+    fn reads_data(&self) -> bool {
+        self.reads_data
     }
 
     fn rows(&self) -> Option<usize> {

@@ -111,6 +111,13 @@ pub trait Penalty: Debug + Send + Sync {
         false
     }
 
+    /// Returns true if it was made from the data that the updates see, as a graph of nearest
+    /// neighbours is. Then λ is tuned on one split of the data: others would hold out data that the
+    /// penalty has seen.
+    fn reads_data(&self) -> bool {
+        false
+    }
+
     /// The share of each entry in `r(w_i)`, n×r, if r is a sum over entries.
     fn entries(&self, w: &Tensor<2>) -> Option<Tensor<2>> {
         let _ = w;

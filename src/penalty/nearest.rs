@@ -31,7 +31,7 @@ impl Graph {
         }
         if let Matrix::Sparse(x) = problem.x() {
             let edges = sparse_edges(problem, x, side, count);
-            return Self::from_edges(lines, edges.into_iter().map(|(i, j)| (i, j, 1.0)));
+            return Self::of_neighbours(lines, edges);
         }
         let index = |line: usize, place: usize| match side {
             Side::W => (line, place),
@@ -69,7 +69,14 @@ impl Graph {
             nearest_of(i, others.collect(), count)
         });
         let edges = once_each(edges.collect());
-        Self::from_edges(lines, edges.into_iter().map(|(i, j)| (i, j, 1.0)))
+        Self::of_neighbours(lines, edges)
+    }
+
+    fn of_neighbours(lines: usize, edges: Vec<(usize, usize)>) -> Result<Self> {
+        let edges = edges.into_iter().map(|(i, j)| (i, j, 1.0));
+        let mut graph = Self::from_edges(lines, edges)?;
+        graph.reads_data = true;
+        Ok(graph)
     }
 }
 

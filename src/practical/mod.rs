@@ -232,7 +232,9 @@ impl Practical {
     /// Those of [`OuterError::split`].
     pub fn further_splits(&self, problem: &Problem, seed: u64) -> Result<Vec<Problem>> {
         let stored = problem.processes().total(problem.x().stored() as f64);
-        let by_size = if stored > MANY_ENTRIES { 1 } else { SPLITS };
+        let terms = || self.terms.iter().map(|(_, term)| &term.penalty);
+        let alone = stored > MANY_ENTRIES || terms().any(|penalty| penalty.reads_data());
+        let by_size = if alone { 1 } else { SPLITS };
         let outer = self.outer.for_data(problem, self.divergence.as_ref());
         // (Seeds far apart from those that users count up.)
         let seeds = (1..self.splits.unwrap_or(by_size) as u64)
@@ -274,7 +276,7 @@ impl Practical {
             solver
         };
         let mut tuned = watch(solver(self.config.clone(), Stage::Tuned), Stage::Tuned)
-            .with_folds(further.to_vec());
+            .with_other_splits(further.to_vec());
         if let Some(lambda) = &self.given_lambda {
             tuned = tuned.with_lambda(lambda.clone());
         }

@@ -82,7 +82,19 @@ impl Problem {
         });
         self.share().agree(of_counts)?;
         let (n, first_row) = (self.shape()[0], self.share().rows().start);
-        let rows = (0..n).into_par_iter().map(|row| {
+        let lengths = (0..n).map(|row| match self.x() {
+            Matrix::Dense(x) => x.ncols(),
+            Matrix::Sparse(x) => x.row(row).0.len(),
+        });
+        let mut taken = vec![0.0; lengths.clone().sum()];
+        let mut rest = taken.as_mut_slice();
+        let rows = lengths.enumerate().map(|(row, length)| {
+            let (of_row, others) = std::mem::take(&mut rest).split_at_mut(length);
+            rest = others;
+            (row, of_row)
+        });
+        let rows: Vec<(usize, &mut [f64])> = rows.collect();
+        rows.into_par_iter().for_each(|(row, taken)| {
             // The stream depends on the row alone, not on the thread or process.
             let mut generator = ChaCha8Rng::seed_from_u64(seed);
             generator.set_stream(FIRST_STREAM + (first_row + row) as u64);
@@ -98,10 +110,10 @@ impl Problem {
                 Matrix::Dense(x) => x.row(row).to_slice().expect("in row order"),
                 Matrix::Sparse(x) => x.row(row).1,
             };
-            counts.iter().map(draw).collect::<Vec<f64>>()
+            for (taken, draw) in taken.iter_mut().zip(counts.iter().map(draw)) {
+                *taken = draw;
+            }
         });
-        let rows: Vec<Vec<f64>> = rows.collect();
-        let mut taken: Vec<f64> = rows.into_iter().flatten().collect();
         self.give_back(&mut taken);
         // (Whole numbers times a number: data terms keep these in half the memory.)
         let (of_seen, of_unseen) = ((1.0 - share).recip(), share.recip());

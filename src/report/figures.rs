@@ -116,7 +116,8 @@ fn held_out(run: &RunRecords) -> Option<Figure> {
         true => (
             chart.with(Series::line("", outer)),
             "Outer error",
-            "The outer error: the error on the counts that the updates did not see. It",
+            "The outer error: the error on the counts that the updates did not see. They are few and \
+             have much noise, so it is above the divergence. It",
         ),
         false => (
             chart

@@ -30,7 +30,7 @@ pub(super) fn run_page(run: &RunRecords, figures: &[Figure]) -> String {
     page.push_str(&sections::fit(run));
     page.push_str(&sections::lambda(run));
     page.push_str("</div>\n</div>\n");
-    page.push_str(&grid(&curves));
+    page.push_str(&grid(&curves).replacen("<main>", "<main class=\"found\">", 1));
     page.push_str(&sections::candidates(run));
     page.push_str(&sections::starts(run));
     page.push_str("<section class=\"cards\">\n");
@@ -157,15 +157,7 @@ fn cards(run: &RunRecords) -> Vec<(&'static str, String)> {
     cards.push(("Relative error", number(float("relative_error"))));
     if let Some(weight) = summary["held_out"]["held_out_weight"].as_f64() {
         let error = float("outer_error").map(|error| error / weight);
-        let is_thinned = summary["outer"]
-            .as_str()
-            .is_some_and(|outer| outer.starts_with("thinned"));
-        // (It has the noise of few counts, so it is far above the divergence.)
-        let name = match is_thinned {
-            true => "Outer error per entry (thinned counts have more noise)",
-            false => "Outer error per entry",
-        };
-        cards.push((name, number(error)));
+        cards.push(("Outer error per entry", number(error)));
         if run.choice.is_none() {
             cards.push(("Kept iteration", text(&summary["selected_iteration"])));
         }

@@ -76,6 +76,7 @@ header p, figcaption, .small { color: var(--soft); } .small { font-size: .8rem; 
 .card { background: var(--card); border-radius: .5rem; padding: .5rem .8rem; }
 .card span { display: block; font-size: .8rem; color: var(--soft); }
 main { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(100%, 24rem), 1fr)); gap: 1.2rem; }
+main.found { grid-template-columns: repeat(auto-fit, minmax(min(100%, 32rem), 1fr)); } main.found svg.chart { max-width: 36rem !important; }
 figure { margin: 0; break-inside: avoid; } figcaption { font-size: .85rem; }
 svg.chart { width: 100%; height: auto; display: block; }
 .tiles { display: flex; flex-wrap: wrap; gap: .4rem; }

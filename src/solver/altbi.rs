@@ -42,7 +42,7 @@ pub struct Solver {
     /// True if D is computed in every iteration.
     pub(super) measures: bool,
     /// Other splits of the data, which tune λ in turn with the problem.
-    pub(super) folds: Vec<Problem>,
+    pub(super) other_splits: Vec<Problem>,
 }
 
 /// The state of a run between two iterations.
@@ -66,7 +66,7 @@ pub struct State {
     /// Memory of the λ step ([`StepRule`]).
     pub memory: Array2<f64>,
     /// W and H of the other splits.
-    pub(super) folds: Vec<Factors>,
+    pub(super) other_splits: Vec<Factors>,
     /// The rows and weights of this process, if several share the run.
     pub(super) share: Option<Arc<LambdaShare>>,
 }
@@ -113,7 +113,7 @@ impl State {
             Some(Factors { w: w?, h })
         };
         // (All processes gather everything, even if only the first one gets it.)
-        let folds: Vec<Option<Factors>> = self.folds.iter().map(gathered).collect();
+        let other_splits: Vec<Option<Factors>> = self.other_splits.iter().map(gathered).collect();
         let w = rows.gather(&self.factors.w);
         let [lambda, memory] = [&self.lambda, &self.memory].map(|of| share.gather(of));
         Some(Self {
@@ -123,7 +123,7 @@ impl State {
             },
             lambda: lambda?,
             memory: memory?,
-            folds: folds.into_iter().collect::<Option<_>>()?,
+            other_splits: other_splits.into_iter().collect::<Option<_>>()?,
             best: match best {
                 Some(best) => Some(best?),
                 None => None,
@@ -147,7 +147,7 @@ impl State {
             factors: factors(&self.factors),
             lambda: share.cut(&self.lambda),
             memory: share.cut(&self.memory),
-            folds: self.folds.iter().map(factors).collect(),
+            other_splits: self.other_splits.iter().map(factors).collect(),
             best: self.best.map(|best| {
                 Arc::new(Best {
                     factors: factors(&best.factors),
@@ -199,9 +199,9 @@ impl State {
         self.divergence_at_start = other.divergence_at_start;
         self.best.clone_from(&other.best);
         self.memory.assign(&other.memory);
-        for (fold, other) in self.folds.iter_mut().zip(&other.folds) {
-            fold.w.assign(&other.w);
-            fold.h.assign(&other.h);
+        for (own, other) in self.other_splits.iter_mut().zip(&other.other_splits) {
+            own.w.assign(&other.w);
+            own.h.assign(&other.h);
         }
     }
 }
@@ -238,7 +238,7 @@ impl Solver {
             stopping_rule: None,
             device: Device::default(),
             measures: true,
-            folds: Vec::new(),
+            other_splits: Vec::new(),
         }
     }
 
@@ -336,8 +336,8 @@ impl Solver {
     /// one split, with factors of its own, and then a λ step. Records and results are those of the
     /// problem that is run.
     #[must_use]
-    pub(crate) fn with_folds(mut self, folds: Vec<Problem>) -> Self {
-        self.folds = folds;
+    pub(crate) fn with_other_splits(mut self, other_splits: Vec<Problem>) -> Self {
+        self.other_splits = other_splits;
         self
     }
 
@@ -391,11 +391,11 @@ impl Solver {
         self.on_threads(problem, |solver| {
             let (mut engine, used) = problem.processes().agree(solver.engine(problem))?;
             let mut state = solver.start(problem, engine.as_mut())?;
-            let folds = solver.fold_engines()?;
-            for (fold, engine) in solver.folds.iter().zip(&folds) {
+            let other_splits = solver.split_engines()?;
+            for (split, engine) in solver.other_splits.iter().zip(&other_splits) {
                 state
-                    .folds
-                    .push(solver.first_factors(fold, engine.as_ref())?);
+                    .other_splits
+                    .push(solver.first_factors(split, engine.as_ref())?);
             }
             let used = solver.compared(problem, used, &state)?;
             let story = Resumed {
@@ -406,7 +406,7 @@ impl Solver {
             if solver.notify(problem, &story.state) == Signal::Stop {
                 return solver.outcome(problem, story, StopReason::Interrupted, None, used);
             }
-            solver.go_on(problem, story, (engine, folds), used)
+            solver.go_on(problem, story, (engine, other_splits), used)
         })
     }
 
@@ -423,7 +423,7 @@ impl Solver {
         let whole = share.whole_layout();
         // A step with a memory cannot go on without it.
         if self.memory_of(&whole).dim() != story.state.memory.dim()
-            || self.folds.len() != story.state.folds.len()
+            || self.other_splits.len() != story.state.other_splits.len()
         {
             return Err(CheckpointFault::OtherSettings.into());
         }
@@ -439,9 +439,9 @@ impl Solver {
         story.lambda_at_start = share.cut(&story.lambda_at_start);
         self.on_threads(problem, |solver| {
             let (engine, used) = problem.processes().agree(solver.engine(problem))?;
-            let folds = solver.fold_engines()?;
+            let other_splits = solver.split_engines()?;
             let used = solver.compared(problem, used, &story.state)?;
-            solver.go_on(problem, story, (engine, folds), used)
+            solver.go_on(problem, story, (engine, other_splits), used)
         })
     }
 

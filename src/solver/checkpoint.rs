@@ -37,7 +37,7 @@ pub struct Checkpoint {
     /// Of the λ step.
     memory: Matrix,
     /// W and H of the other splits that tune λ.
-    folds: Vec<(Matrix, Matrix)>,
+    other_splits: Vec<(Matrix, Matrix)>,
 }
 
 /// The iterate with the lowest outer error.
@@ -110,8 +110,8 @@ impl Checkpoint {
                 record: best.record.clone(),
             }),
             memory: Matrix::of(&state.memory),
-            folds: state
-                .folds
+            other_splits: state
+                .other_splits
                 .iter()
                 .map(|of| (Matrix::of(&of.w), Matrix::of(&of.h)))
                 .collect(),
@@ -157,8 +157,8 @@ impl Checkpoint {
                 divergence_at_start: self.divergence_at_start,
                 best: self.best.as_ref().map(best).transpose()?,
                 memory: self.memory.to_matrix()?,
-                folds: self
-                    .folds
+                other_splits: self
+                    .other_splits
                     .iter()
                     .map(|(w, h)| factors(w, h))
                     .collect::<Result<_>>()?,

@@ -110,7 +110,7 @@ impl Solver {
             record,
             best: None,
             memory: self.memory_of(&whole),
-            folds: Vec::new(),
+            other_splits: Vec::new(),
             share: None,
         };
         state = state.cut(&share);

@@ -23,7 +23,7 @@ pub(super) type Engines = (Box<dyn Engine + Send>, Vec<Box<dyn Engine + Send>>);
 pub(super) struct Workspace {
     pub(super) engine: Box<dyn Engine + Send>,
     /// The engines of the other splits.
-    folds: Vec<Box<dyn Engine + Send>>,
+    other_splits: Vec<Box<dyn Engine + Send>>,
     pub(super) next: State,
     hierarchy: Hierarchy,
     gradient: Array2<f64>,
@@ -33,10 +33,14 @@ pub(super) struct Workspace {
 }
 
 impl Workspace {
-    pub(super) fn new((engine, folds): Engines, share: Arc<LambdaShare>, state: &State) -> Self {
+    pub(super) fn new(
+        (engine, other_splits): Engines,
+        share: Arc<LambdaShare>,
+        state: &State,
+    ) -> Self {
         Self {
             engine,
-            folds,
+            other_splits,
             next: state.clone(),
             hierarchy: Hierarchy::new(share.layout()),
             gradient: Array2::zeros(state.lambda.raw_dim()),
@@ -72,7 +76,7 @@ impl Solver {
     /// [`Error::NotFinite`], and those of the engine and of the hypergradient's mode.
     pub fn step(&self, problem: &Problem, state: &State) -> Result<State> {
         let (engine, _) = self.engine(problem)?;
-        let engines = (engine, self.fold_engines()?);
+        let engines = (engine, self.split_engines()?);
         let workspace = Workspace::new(engines, self.lambda_share(problem), state);
         let solver = self;
         let mut stepper = Stepper {
@@ -93,7 +97,7 @@ impl Solver {
         let iteration = state.iteration + 1;
         let Workspace {
             engine,
-            folds,
+            other_splits,
             next,
             hierarchy,
             gradient,
@@ -104,10 +108,14 @@ impl Solver {
         next.copy_from(state);
         next.iteration = iteration;
         // The splits take turns, the problem first.
-        let turn = state.iteration % (1 + folds.len());
+        let turn = state.iteration % (1 + other_splits.len());
         let (acting, split, factors) = match turn.checked_sub(1) {
             None => (&mut *engine, problem, &mut next.factors),
-            Some(fold) => (&mut folds[fold], &self.folds[fold], &mut next.folds[fold]),
+            Some(other) => (
+                &mut other_splits[other],
+                &self.other_splits[other],
+                &mut next.other_splits[other],
+            ),
         };
 
         // 1. Update H, by the same rule on the transposed problem. If H is penalised, update W. If
@@ -189,7 +197,7 @@ impl Solver {
     /// on all splits.
     fn evidence(&self, split: &Problem, outer_error: f64) -> f64 {
         if outer_error > 0.0 {
-            let splits = 1.0 + self.folds.len() as f64;
+            let splits = 1.0 + self.other_splits.len() as f64;
             splits * self.criterion.entries().weight(split) / (2.0 * outer_error)
         } else {
             0.0

@@ -52,9 +52,9 @@ impl Solver {
     }
 
     /// An engine for each of the other splits.
-    pub(super) fn fold_engines(&self) -> Result<Vec<Box<dyn Engine + Send>>> {
-        let engine = |fold: &Problem| Ok(fold.processes().agree(self.engine(fold))?.0);
-        self.folds.iter().map(engine).collect()
+    pub(super) fn split_engines(&self) -> Result<Vec<Box<dyn Engine + Send>>> {
+        let engine = |split: &Problem| Ok(split.processes().agree(self.engine(split))?.0);
+        self.other_splits.iter().map(engine).collect()
     }
 
     pub(super) fn start(&self, problem: &Problem, engine: &mut dyn Engine) -> Result<State> {
@@ -72,7 +72,7 @@ impl Solver {
             divergence_at_start: errors.divergence,
             best: None,
             memory: self.memory(problem),
-            folds: Vec::new(),
+            other_splits: Vec::new(),
             share: problem
                 .share()
                 .is_split()

@@ -31,11 +31,7 @@ impl Run<'_> {
         if let Some(updates) = arguments.refit {
             practical = practical.with_refit(updates);
         }
-        // Neighbours are computed from what the updates of the first split see. Other splits would
-        // hold out data that the graph has seen.
-        let graphs = &arguments.tuning.penalties.graphs;
-        let splits = arguments.splits.or(graphs.reads_data().then_some(1));
-        if let Some(splits) = splits {
+        if let Some(splits) = arguments.splits {
             practical = practical.with_splits(splits);
         }
         let mut splits = vec![self.problem.clone()];

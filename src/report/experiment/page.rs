@@ -278,7 +278,7 @@ pub(in crate::report) fn digits(value: f64, digits: usize) -> String {
         return "0".into();
     }
     let behind = digits as i32 - 1;
-    if !(0.01..1e4).contains(&value.abs()) {
+    if !(1e-4..1e5).contains(&value.abs()) {
         return format!("{value:.0$e}", behind as usize);
     }
     let place = value.abs().log10().floor() as i32;
