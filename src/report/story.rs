@@ -107,20 +107,20 @@ pub(crate) fn fit_in_words(relative_error: f64, outer: Option<f64>, refitted: bo
         let share = percent(1.0 - relative_error);
         format!("WH explains {share} of the divergence of a constant fit.")
     };
-    let before = match refitted {
-        true => "Before the refit to all data, on",
-        false => "On",
+    let (before, is, explains) = match refitted {
+        true => ("Before the refit to all data it", "was", "explained"),
+        false => ("It", "is", "explains"),
     };
     match outer.filter(|ratio| ratio.is_finite()) {
         None => format!("{fit} No data were held out, so nothing is known about new data."),
         Some(ratio) if ratio > 1.0 => format!(
-            "{fit} {before} the data that the updates did not see, WH is worse than a constant: \
-             the error is {} times that of a constant fit.",
+            "{fit} {before} {is} worse than a constant on the data that the updates did not see: \
+             its error {is} {} times that of a constant fit.",
             short(ratio)
         ),
         Some(ratio) => format!(
-            "{fit} {before} the data that the updates did not see, which have noise of their own, \
-             WH explains {}.",
+            "{fit} {before} {explains} {} on the data that the updates did not see, which have \
+             noise of their own.",
             percent(1.0 - ratio)
         ),
     }
@@ -273,13 +273,11 @@ mod tests {
         assert!(fit(0.07, None).contains("explains 93 % of the divergence"));
         assert!(fit(0.07, None).contains("No data were held out"));
         assert!(fit(1.5, Some(0.25)).contains("worse than a constant"));
-        assert!(fit(0.1, Some(1.5)).contains("the error is 1.5 times"));
+        assert!(fit(0.1, Some(1.5)).contains("its error is 1.5 times"));
         assert!(fit(f64::NAN, None).contains("constant"));
-        assert!(
-            fit(0.1, Some(0.25))
-                .contains("did not see, which have noise of their own, WH explains 75 %.")
-        );
-        assert!(fit_in_words(0.1, Some(0.25), true).contains("Before the refit"));
+        assert!(fit(0.1, Some(0.25)).contains("It explains 75 % on the data that"));
+        let refitted = fit_in_words(0.1, Some(0.25), true);
+        assert!(refitted.contains("Before the refit to all data it explained 75 % on the data"));
         assert_eq!(weights_in_words(&[0.5]), "λ is 0.5");
         assert!(weights_in_words(&[1e-9]).contains("practically no penalty"));
         assert!(caution(&[2.0, 1.001], &[2.001, 1.0], None).contains("less than 5 %"));
