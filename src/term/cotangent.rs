@@ -11,7 +11,7 @@ use pulp::bytemuck::{cast_slice, cast_slice_mut};
 use pulp::{Simd, WithSimd};
 
 use super::kernel::{TILE, WIDE, contract, has_many_registers, load, products, store};
-use super::tile::{Tile, Tiles, VECTORS};
+use super::tile::{Tile, Tiles, VECTORS, Weighting};
 use crate::engine::{Entry, Lanes, Real};
 
 /// The cotangents that are given.
@@ -56,7 +56,8 @@ pub(super) struct Cotangent<'a, T, D> {
     /// r numbers for each of all columns.
     pub(super) other: &'a [T],
     pub(super) rank: usize,
-    /// The cotangent of the rows. Empty if it is not requested.
+    /// The cotangent of the rows, or their errors with [`Of::Nothing`]. Empty if it is not
+    /// requested.
     pub(super) of_rows: &'a mut [f64],
     /// That of the columns of the pass, which is added. Empty if it is not requested. With
     /// [`Of::Nothing`], N of all columns, and then P of all columns if ∇⁺ is not 1 everywhere.
@@ -124,9 +125,12 @@ impl<T: Real, D: Entry> WithSimd for Cotangent<'_, T, D> {
                     }
                     Of::Errors(_) => self.errors::<S, false>(simd, of_negative, &mut tile),
                 }
+                if !self.of_rows.is_empty() && matches!(self.of, Of::Nothing) {
+                    self.errors_of_rows::<S>(simd, vectors, &tile, sums);
+                }
                 let t = &tile.t[..vectors];
                 let (negative, positive) = (&tile.negative[..vectors], &tile.positive[..vectors]);
-                if !self.of_rows.is_empty() {
+                if !self.of_rows.is_empty() && !matches!(self.of, Of::Nothing) {
                     contract::<T, S>(simd, sums, t, other);
                     if let Of::ColumnParts(..) = self.of {
                         contract::<T, S>(simd, sums, negative, given[0]);
@@ -172,9 +176,14 @@ impl<T: Real, D: Entry> WithSimd for Cotangent<'_, T, D> {
             from = to;
         }
         let rows_per_block = WIDE * T::lanes::<S>();
-        let out = self.of_rows.chunks_mut(rows_per_block * rank);
+        let each = match self.of {
+            Of::Nothing => 1,
+            _ => rank,
+        };
+        let out = self.of_rows.chunks_mut(rows_per_block * each);
         for (out, block) in out.zip(blocks.chunks_exact(MATRICES * size)) {
-            store::<T, S>(&block[(MATRICES - 1) * size..], out);
+            let sums = &block[(MATRICES - 1) * size..];
+            store::<T, S>(&sums[..each * WIDE], out);
         }
     }
 }
@@ -237,6 +246,32 @@ impl<T: Real, D: Entry> Cotangent<'_, T, D> {
             if D::POSITIVE_VARIES || WEIGHTED {
                 tile.positive[j] = positive;
             }
+        }
+    }
+
+    /// Adds D of a tile's entries to the first sums of its block.
+    #[inline(always)]
+    fn errors_of_rows<S: Simd>(
+        &self,
+        simd: S,
+        vectors: usize,
+        tile: &Tile<T::Vector<S>>,
+        sums: &mut [T::Vector<S>],
+    ) {
+        let mut errors = [Lanes::<T, S>::zero(simd); WIDE];
+        for (error, sum) in errors.iter_mut().zip(&*sums) {
+            *error = Lanes::new(simd, *sum);
+        }
+        // (With gaps, parts are not weighted, but errors are.)
+        if self.tiles.blocks.weighting == Weighting::None {
+            self.tiles
+                .errors::<S, false>(simd, vectors, tile, &mut errors);
+        } else {
+            self.tiles
+                .errors::<S, true>(simd, vectors, tile, &mut errors);
+        }
+        for (sum, error) in sums.iter_mut().zip(errors) {
+            *sum = error.value;
         }
     }
 

@@ -1,12 +1,16 @@
 //! The fused data term of a dense X, packed in blocks of rows.
 //!
 //! Updates of H and their cotangents read the same blocks as those of W: their sums run over rows
-//! instead of columns. Only products with X (β = 2), tangents, errors of columns and updates at high
-//! rank read X packed in blocks of columns, which is made when it is first needed.
+//! instead of columns. Only products with X (β = 2), tangents, errors of columns and updates with
+//! very many components read X packed in blocks of columns, which is made when it is first needed.
+//!
+//! An iteration ends with D and begins with the update of H, at the same factors. So the pass for D
+//! also computes N and P of H, and they are kept for that update.
 
 use std::sync::{Arc, OnceLock};
 
 use ndarray::{Array2, ArrayView2};
+use parking_lot::Mutex;
 use rayon::prelude::*;
 
 use super::cotangent::Of;
@@ -87,11 +91,19 @@ enum OuterError<T> {
     OfMatrix(Fused, OneSide<T>),
 }
 
-/// With more components, sums over rows leave the fastest cache, and X is packed in blocks of
-/// columns for updates of H (8 % faster at 50 components, 15 % at 200) ...
-const FEW_COMPONENTS: usize = 32;
-/// ... unless it has more entries than this (64 MB).
+/// With more components, sums over rows leave the fast caches, and updates of H read X in blocks of
+/// columns (10 % faster at 200 components) ...
+const MANY_COMPONENTS: usize = 128;
+/// ... unless X has more entries than this (64 MB).
 const LARGE: usize = 1 << 23;
+
+/// N and P of H at some factors, from the last evaluation of D.
+#[derive(Debug)]
+struct Ahead {
+    w: Vec<f64>,
+    h: Vec<f64>,
+    parts: PartsOf,
+}
 
 #[derive(Debug)]
 struct Dense<T> {
@@ -101,6 +113,7 @@ struct Dense<T> {
     of_w: OneSide<T>,
     /// X in blocks of columns, if it was needed.
     of_h: OnceLock<OneSide<T>>,
+    ahead: Mutex<Option<Ahead>>,
     /// Entries that are not fitted, if they are few and ∇⁺ is 1.
     gaps: Option<Gaps>,
     /// The term without entries of WH, if it applies.
@@ -202,6 +215,7 @@ impl<T: Real> Dense<T> {
             unit,
             of_w,
             of_h: OnceLock::new(),
+            ahead: Mutex::new(None),
             gaps: mask
                 .filter(|_| beta == Some(1.0) && weighting == Weighting::Sign)
                 .and_then(Gaps::of),
@@ -224,15 +238,15 @@ impl<T: Real> Dense<T> {
         }
     }
 
-    /// Returns true if an update of a side reads the blocks of the other side. (It must not depend
-    /// on earlier passes: the last bits differ.)
-    fn reads_other_blocks(&self, side: Side, rank: usize) -> bool {
-        let is_large = self.of_w.rows * self.of_w.columns > LARGE;
-        side == Side::H && (rank <= FEW_COMPONENTS || is_large)
+    /// Returns true if an update of H reads the blocks of W. (It must not depend on earlier passes:
+    /// the last bits differ.)
+    fn sums_over_rows(&self, rank: usize) -> bool {
+        rank <= MANY_COMPONENTS || self.of_w.rows * self.of_w.columns > LARGE
     }
 
     /// N and P of a side, from its own blocks.
-    fn parts_of_rows(&self, side: Side, at: At<'_>, sums: &[f64], room: PartsOf) -> PartsOf {
+    fn parts_of_rows(&self, side: Side, at: At<'_>, room: PartsOf) -> PartsOf {
+        let sums = &sums(at.other, at.rank);
         let mut parts = room.resized(at.factor.len());
         let job = Job {
             sums: if self.is_constant() { sums } else { &[] },
@@ -241,18 +255,31 @@ impl<T: Real> Dense<T> {
         let PartsOf { negative, positive } = &mut parts;
         self.updates()
             .over(What::Parts, self.side(side), &job, negative, positive);
+        if let Some(gaps) = self.gaps(side) {
+            gaps.add_complement(sums, at.other, positive);
+        }
         parts
     }
 
-    /// N and P of H, from the blocks of W.
-    fn parts_of_columns(&self, at: At<'_>, sums: &[f64]) -> PartsOf {
-        let mut parts = self.updates().parts_of_columns(&self.of_w, at);
+    /// N and P of H, from the blocks of W, and the errors of W's rows if they are requested.
+    fn parts_of_columns(&self, at: At<'_>, errors: bool) -> (PartsOf, Vec<f64>) {
+        let sums = sums(at.other, at.rank);
+        let (mut parts, errors) = self.updates().parts_of_columns(&self.of_w, at, errors);
         if self.is_constant() {
             parts.positive = sums.repeat(self.of_w.columns);
         }
-        // (P of gaps is added to zeros.)
-        parts.positive.resize(at.factor.len(), 0.0);
-        parts
+        if let Some(gaps) = &self.gaps {
+            parts.positive.resize(at.factor.len(), 0.0);
+            let columns = &gaps.columns;
+            columns.add_complement(&sums, at.other, &mut parts.positive);
+        }
+        (parts, errors)
+    }
+
+    /// N and P of H that were computed with D, if they are those of these factors.
+    fn taken_ahead(&self, at: At<'_>) -> Option<PartsOf> {
+        let ahead = self.ahead.lock().take()?;
+        (ahead.w == at.other && ahead.h == at.factor).then_some(ahead.parts)
     }
 
     /// The divergence of the fitted entries.
@@ -449,16 +476,11 @@ impl<T: Real> DataTerm for Dense<T> {
         if let Some(quadratic) = &self.quadratic {
             return quadratic.parts(self.side(side), side, at, room);
         }
-        let sums = sums(at.other, at.rank);
-        let mut parts = if self.reads_other_blocks(side, at.rank) {
-            self.parts_of_columns(at, &sums)
-        } else {
-            self.parts_of_rows(side, at, &sums, room)
-        };
-        if let Some(gaps) = self.gaps(side) {
-            gaps.add_complement(&sums, at.other, &mut parts.positive);
+        if side == Side::W || !self.sums_over_rows(at.rank) {
+            return self.parts_of_rows(side, at, room);
         }
-        parts
+        let ahead = self.taken_ahead(at);
+        ahead.unwrap_or_else(|| self.parts_of_columns(at, false).0)
     }
 
     fn denominators(&self, side: Side, at: At<'_>) -> Vec<f64> {
@@ -525,6 +547,15 @@ impl<T: Real> DataTerm for Dense<T> {
     fn divergences(&self, side: Side, at: At<'_>) -> Vec<f64> {
         let quadratic = self.quadratic.as_ref();
         if let Some(errors) = quadratic.and_then(|of| of.errors(self.side(side), side, at)) {
+            return errors;
+        }
+        if side == Side::W && self.sums_over_rows(at.rank) {
+            let (parts, errors) = self.parts_of_columns(at.turned(), true);
+            *self.ahead.lock() = Some(Ahead {
+                w: at.factor.to_vec(),
+                h: at.other.to_vec(),
+                parts,
+            });
             return errors;
         }
         let side = self.side(side);
@@ -616,11 +647,26 @@ mod tests {
                     floor: Precision::F64.floor(),
                 };
                 let term = Dense::<f64>::new(&problem, &x, asked);
-                let sums = sums(at.other, rank);
-                let by_rows = term.parts_of_rows(Side::H, at, &sums, PartsOf::default());
-                let by_columns = term.parts_of_columns(at, &sums);
+                let by_rows = term.parts_of_rows(Side::H, at, PartsOf::default());
+                let (by_columns, errors) = term.parts_of_columns(at, true);
                 assert!(close(&by_rows.negative, &by_columns.negative), "{beta}");
                 assert!(close(&by_rows.positive, &by_columns.positive), "{beta}");
+                // The errors are those of a pass of their own, and the parts are kept for an update at
+                // the same factors only.
+                let mut alone = vec![0.0; n];
+                let (walk, job) = (term.errors(), Job::new(at.turned()));
+                walk.over(What::Errors, &term.of_w, &job, &mut alone, &mut []);
+                assert!(close(&alone, &errors), "{beta}");
+                term.divergences(Side::W, at.turned());
+                let elsewhere = At {
+                    other: &w[rank..],
+                    ..at
+                };
+                assert!(term.taken_ahead(elsewhere).is_none());
+                term.divergences(Side::W, at.turned());
+                let kept = term.taken_ahead(at).unwrap();
+                assert_eq!(kept.negative, term.parts_of_columns(at, false).0.negative);
+                assert_eq!(kept.positive, by_columns.positive);
                 let given = Of::Parts(&bars.negative, &bars.positive);
                 let own = term
                     .updates()

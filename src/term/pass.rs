@@ -6,9 +6,6 @@ use super::kernel::{TILE, WIDE, contract, load, products, store};
 use super::tile::{Tile, Tiles, VECTORS};
 use crate::engine::{Entry, Lanes, Real};
 
-/// Vectors whose logarithms are computed together.
-const SIDE: usize = 4;
-
 /// The result of a pass, in the rows of `own`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum What {
@@ -88,10 +85,12 @@ impl<T: Real, D: Entry> WithSimd for Pass<'_, T, D> {
                 // constant length are much faster. The extra columns are not summed.
                 match what {
                     What::Errors if weighted => {
-                        pass.errors::<S, true>(simd, width * WIDE, &tile, &mut error);
+                        pass.tiles
+                            .errors::<S, true>(simd, width * WIDE, &tile, &mut error);
                     }
                     What::Errors => {
-                        pass.errors::<S, false>(simd, width * WIDE, &tile, &mut error);
+                        pass.tiles
+                            .errors::<S, false>(simd, width * WIDE, &tile, &mut error);
                     }
                     What::Parts => {
                         if weighted {
@@ -170,49 +169,6 @@ impl<T: Real, D: Entry> Pass<'_, T, D> {
             let (negative, positive) = (weighted(parts.negative), weighted(parts.positive));
             (tile.t[j], tile.u[j]) = (negative_dot, positive_dot);
             (tile.negative[j], tile.positive[j]) = (negative, positive);
-        }
-    }
-
-    /// Adds D of a tile's entries to a sum for each vector of rows.
-    #[inline(always)]
-    fn errors<S: Simd, const WEIGHTED: bool>(
-        &self,
-        simd: S,
-        count: usize,
-        tile: &Tile<T::Vector<S>>,
-        sums: &mut [Lanes<T, S>; WIDE],
-    ) {
-        let mut from = 0;
-        while from + SIDE <= count {
-            self.errors_of::<S, WEIGHTED, SIDE>(simd, from, tile, sums);
-            from += SIDE;
-        }
-        while from < count {
-            self.errors_of::<S, WEIGHTED, WIDE>(simd, from, tile, sums);
-            from += WIDE;
-        }
-    }
-
-    #[inline(always)]
-    fn errors_of<S: Simd, const WEIGHTED: bool, const J: usize>(
-        &self,
-        simd: S,
-        from: usize,
-        tile: &Tile<T::Vector<S>>,
-        sums: &mut [Lanes<T, S>; WIDE],
-    ) {
-        let zero = Lanes::<T, S>::zero(simd);
-        let (mut x, mut y, mut inverse) = ([zero; J], [zero; J], [zero; J]);
-        for j in 0..J {
-            let at = self.tiles.at::<S>(simd, tile, from + j);
-            (x[j], y[j], inverse[j]) = (at.x, at.y, at.inverse);
-        }
-        let values = self.tiles.divergence.values(x, y, inverse);
-        for (j, value) in values.into_iter().enumerate() {
-            let value = self
-                .tiles
-                .weighted::<S, WEIGHTED>(simd, tile, from + j, value);
-            sums[j % WIDE] = sums[j % WIDE] + value;
         }
     }
 }

@@ -9,6 +9,9 @@ use crate::engine::{Entry, Lanes, Real};
 /// Vectors in a tile.
 pub(super) const VECTORS: usize = TILE * WIDE;
 
+/// Vectors whose logarithms are computed together.
+const SIDE: usize = 4;
+
 /// The weights of entries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Weighting {
@@ -220,6 +223,47 @@ impl<T: Real, D: Entry> Tiles<'_, T, D> {
             if D::POSITIVE_VARIES || WEIGHTED {
                 tile.positive[j] = positive;
             }
+        }
+    }
+
+    /// Adds D of a tile's entries to a sum for each vector of rows.
+    #[inline(always)]
+    pub(super) fn errors<S: Simd, const WEIGHTED: bool>(
+        &self,
+        simd: S,
+        count: usize,
+        tile: &Tile<T::Vector<S>>,
+        sums: &mut [Lanes<T, S>; WIDE],
+    ) {
+        let mut from = 0;
+        while from + SIDE <= count {
+            self.errors_of::<S, WEIGHTED, SIDE>(simd, from, tile, sums);
+            from += SIDE;
+        }
+        while from < count {
+            self.errors_of::<S, WEIGHTED, WIDE>(simd, from, tile, sums);
+            from += WIDE;
+        }
+    }
+
+    #[inline(always)]
+    fn errors_of<S: Simd, const WEIGHTED: bool, const J: usize>(
+        &self,
+        simd: S,
+        from: usize,
+        tile: &Tile<T::Vector<S>>,
+        sums: &mut [Lanes<T, S>; WIDE],
+    ) {
+        let zero = Lanes::<T, S>::zero(simd);
+        let (mut x, mut y, mut inverse) = ([zero; J], [zero; J], [zero; J]);
+        for j in 0..J {
+            let at = self.at::<S>(simd, tile, from + j);
+            (x[j], y[j], inverse[j]) = (at.x, at.y, at.inverse);
+        }
+        let values = self.divergence.values(x, y, inverse);
+        for (j, value) in values.into_iter().enumerate() {
+            let value = self.weighted::<S, WEIGHTED>(simd, tile, from + j, value);
+            sums[j % WIDE] = sums[j % WIDE] + value;
         }
     }
 }

@@ -120,9 +120,17 @@ impl Walk<'_> {
         of: Of<'_>,
         needs: Needs,
     ) -> Bars {
+        let each = |needed: bool| usize::from(needed) * at.rank;
         let results = usize::from(needs.other);
-        let (rows, [columns, _]) =
-            with_divergence!(self, with_columns, side, at, of, needs.factor, results);
+        let (rows, [columns, _]) = with_divergence!(
+            self,
+            with_columns,
+            side,
+            at,
+            of,
+            each(needs.factor),
+            results
+        );
         Bars {
             factor: needs.factor.then_some(rows),
             other: needs.other.then_some(columns),
@@ -139,21 +147,29 @@ impl Walk<'_> {
     ) -> Bars {
         let of = Of::ColumnParts(&of.negative, &of.positive);
         let (at, results) = (at.turned(), usize::from(needs.factor));
+        let each = usize::from(needs.other) * at.rank;
         let (rows, [columns, _]) =
-            with_divergence!(self, with_columns, side, at, of, needs.other, results);
+            with_divergence!(self, with_columns, side, at, of, each, results);
         Bars {
             factor: needs.factor.then_some(columns),
             other: needs.other.then_some(rows),
         }
     }
 
-    /// N and P of the columns' factor. P is empty if ∇⁺ is 1 everywhere.
-    pub(super) fn parts_of_columns<T: Real>(&self, side: &impl Source<T>, at: At<'_>) -> PartsOf {
+    /// N and P of the columns' factor, and the errors of the rows if they are requested. P is empty
+    /// if ∇⁺ is 1 everywhere. The factor is that of the columns.
+    pub(super) fn parts_of_columns<T: Real>(
+        &self,
+        side: &impl Source<T>,
+        at: At<'_>,
+        errors: bool,
+    ) -> (PartsOf, Vec<f64>) {
         let varies = self.weighting.varies() || !self.divergence.positive_is_one();
         let (at, results) = (at.turned(), 1 + usize::from(varies));
-        let (_, [negative, positive]) =
-            with_divergence!(self, with_columns, side, at, Of::Nothing, false, results);
-        PartsOf { negative, positive }
+        let (of, each) = (Of::Nothing, usize::from(errors));
+        let (errors, [negative, positive]) =
+            with_divergence!(self, with_columns, side, at, of, each, results);
+        (PartsOf { negative, positive }, errors)
     }
 
     fn tiles<'b, T: Real, D>(
@@ -226,7 +242,8 @@ impl Walk<'_> {
         }
     }
 
-    /// A pass with sums for columns. Returns the results of the rows, and up to two of the columns.
+    /// A pass with sums for columns. Returns the results of the rows, so many numbers each, and up to
+    /// two of the columns, r numbers each.
     #[expect(
         clippy::too_many_arguments,
         reason = "those of a pass, with its divergence"
@@ -238,7 +255,7 @@ impl Walk<'_> {
         side: &impl Source<T>,
         at: At<'_>,
         of: Of<'_>,
-        of_rows: bool,
+        of_rows: usize,
         of_columns: usize,
     ) -> (Vec<f64>, [Vec<f64>; 2]) {
         let rank = at.rank;
@@ -259,7 +276,7 @@ impl Walk<'_> {
             } else {
                 (0..rows, cut(columns))
             };
-            let mut rows_result = vec![0.0; usize::from(of_rows) * own_rows.len() * rank];
+            let mut rows_result = vec![0.0; own_rows.len() * of_rows];
             let each = own_columns.len() * rank;
             let mut columns_result = vec![0.0; of_columns * each];
             let step = side.most_rows().unwrap_or(own_rows.len());
@@ -267,11 +284,7 @@ impl Walk<'_> {
                 let end = own_rows.end.min(first_row + step);
                 let count = end - first_row;
                 let from = first_row - own_rows.start;
-                let of_rows = if of_rows {
-                    &mut rows_result[from * rank..(from + count) * rank]
-                } else {
-                    &mut []
-                };
+                let of_rows = &mut rows_result[from * of_rows..(from + count) * of_rows];
                 side.with_rows(first_row, count, self.weighting, &mut |blocks, first| {
                     Arch::new().dispatch(Cotangent {
                         of: of.rows(first_row..end, rows),
