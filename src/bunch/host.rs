@@ -171,9 +171,35 @@ impl<'a> HostBunch<'a> {
         terms.collect()
     }
 
-    /// One update: the new factor, and 1/P.
-    fn update(&self, side: Side, at: At<'_>, terms: &[Term<'_>]) -> (Vec<f64>, Vec<f64>) {
+    /// One update: the new factor, and 1/P if a backward pass `keeps` it. (Otherwise the second
+    /// result is spent memory.)
+    fn update(
+        &self,
+        side: Side,
+        at: At<'_>,
+        terms: &[Term<'_>],
+        keeps: bool,
+    ) -> (Vec<f64>, Vec<f64>) {
         let (rank, gamma) = (at.rank, Gamma::new(self.rule(side).exponent));
+        let size = (TASK / rank).max(1) * rank;
+        let room = || self.bunch.spare.piece(at.factor.len());
+        if terms.is_empty()
+            && !keeps
+            && let Some((mut negative, positive)) = self.term.numerators(side, at, &room)
+        {
+            let old = at.factor.par_chunks(size);
+            let tasks = negative.par_chunks_mut(size).zip(old);
+            tasks.for_each(|(negative, old)| {
+                let denominators = positive.iter().cycle();
+                for ((numerator, denominator), old) in
+                    negative.iter_mut().zip(denominators).zip(old)
+                {
+                    let ratio = *numerator / denominator.max(self.floor);
+                    *numerator = old * gamma.gain(ratio, self.floor);
+                }
+            });
+            return (negative, Vec::new());
+        }
         let w = Rows {
             values: at.factor,
             rank,
@@ -184,8 +210,7 @@ impl<'a> HostBunch<'a> {
         } = self
             .term
             .parts(side, at, self.bunch.spare.take(at.factor.len()));
-        let rows = (TASK / rank).max(1);
-        let size = rows * rank;
+        let rows = size / rank;
         let tasks = negative
             .par_chunks_mut(size)
             .zip(positive.par_chunks_mut(size))
@@ -208,8 +233,14 @@ impl<'a> HostBunch<'a> {
         (negative, positive)
     }
 
-    /// The state after T steps. `passed` is called with each update.
-    fn steps(&self, pair: HostPair, lambda: &[Spread], mut passed: impl FnMut(Passed)) -> HostPair {
+    /// The state after T steps. `passed` is called with each update, and `keeps` it or not.
+    fn steps(
+        &self,
+        pair: HostPair,
+        lambda: &[Spread],
+        keeps: bool,
+        mut passed: impl FnMut(Passed),
+    ) -> HostPair {
         let terms = [self.terms(Side::W, lambda), self.terms(Side::H, lambda)];
         let mut pair = pair;
         for _ in 0..self.bunch.length {
@@ -221,7 +252,7 @@ impl<'a> HostBunch<'a> {
                     Side::W => &terms[0],
                     Side::H => &terms[1],
                 };
-                let (updated, inverse) = self.update(side, pair.at(side), terms);
+                let (updated, inverse) = self.update(side, pair.at(side), terms, keeps);
                 let (before, after) = (pair.clone(), Arc::new(updated));
                 match side {
                     Side::W => pair.w = after.clone(),
@@ -240,7 +271,7 @@ impl<'a> HostBunch<'a> {
 
     /// The state after T steps.
     pub(crate) fn run(&self, pair: HostPair, lambda: &[Spread]) -> HostPair {
-        self.steps(pair, lambda, |passed| {
+        self.steps(pair, lambda, false, |passed| {
             let Passed {
                 side,
                 before: HostPair { w, h, .. },
@@ -258,7 +289,7 @@ impl<'a> HostBunch<'a> {
 
     /// One update of a factor whose penalties have fixed weights.
     pub(crate) fn update_one(&self, side: Side, at: At<'_>) -> Vec<f64> {
-        let (updated, inverse) = self.update(side, at, &self.terms(side, &[]));
+        let (updated, inverse) = self.update(side, at, &self.terms(side, &[]), false);
         self.keep(inverse);
         updated
     }
@@ -283,7 +314,7 @@ impl<'a> HostBunch<'a> {
         shapes: &[[usize; 2]],
     ) -> (HostPair, Vec<Vec<f64>>) {
         let mut updates = Vec::new();
-        let end = self.steps(pair, lambda, |passed| updates.push(passed));
+        let end = self.steps(pair, lambda, true, |passed| updates.push(passed));
         let both = self.bunch.span == Span::Both;
         let ones = vec![1.0; end.w.len() / end.rank];
         let needs = Needs {

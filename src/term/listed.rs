@@ -275,6 +275,25 @@ impl Listed {
         parts
     }
 
+    /// N, and the row that P has everywhere, if it is the same in all rows.
+    pub(super) fn numerators(
+        &self,
+        side: Side,
+        at: At<'_>,
+        room: &dyn Fn() -> Vec<f64>,
+    ) -> Option<(Vec<f64>, Vec<f64>)> {
+        if self.denominator() != Denominator::Sums {
+            return None;
+        }
+        let mut negative = room();
+        negative.resize(at.factor.len(), 0.0);
+        let job = Job::new(at.factor, at.other, at.rank);
+        self.walk(What::Parts, side, &job, &mut negative, &mut []);
+        let mut positive = vec![0.0; at.rank];
+        self.background.add_parts(at, &mut positive);
+        Some((negative, positive))
+    }
+
     pub(super) fn denominators(&self, side: Side, at: At<'_>) -> Vec<f64> {
         if self.positive_differs() {
             return self.parts(side, at, PartsOf::default()).positive;

@@ -143,6 +143,18 @@ pub trait DataTerm: Debug + Send + Sync {
     /// N and P of an update of one factor, in `room`, which is reused memory or empty.
     fn parts(&self, side: Side, at: At<'_>, room: PartsOf) -> PartsOf;
 
+    /// N alone, in `room`, and the row that P has everywhere: [`Denominator::Sums`]. `None` if the term
+    /// has no cheaper way than [`parts`](Self::parts).
+    fn numerators(
+        &self,
+        side: Side,
+        at: At<'_>,
+        room: &dyn Fn() -> Vec<f64>,
+    ) -> Option<(Vec<f64>, Vec<f64>)> {
+        let _ = (side, at, room);
+        None
+    }
+
     /// The structure of P.
     fn denominator(&self) -> Denominator {
         Denominator::Other

@@ -102,6 +102,18 @@ impl DataTerm for Sparse {
         }
     }
 
+    fn numerators(
+        &self,
+        side: Side,
+        at: At<'_>,
+        room: &dyn Fn() -> Vec<f64>,
+    ) -> Option<(Vec<f64>, Vec<f64>)> {
+        match &self.training {
+            Sum::Listed(sum) => sum.numerators(side, at, room),
+            Sum::Streamed(_) => None,
+        }
+    }
+
     fn denominator(&self) -> Denominator {
         match &self.training {
             Sum::Listed(sum) => sum.denominator(),
