@@ -33,6 +33,9 @@ pub struct SparseMatrix {
     values: Arc<Vec<f64>>,
 }
 
+/// Starts of the rows, columns and values.
+pub(crate) type SharedParts = (Arc<Vec<usize>>, Arc<Vec<u32>>, Arc<Vec<f64>>);
+
 /// The meaning of an entry that is not stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Zeros {
@@ -404,7 +407,7 @@ impl SparseMatrix {
     }
 
     /// Starts of the rows, columns and values, which clones share.
-    pub(crate) fn shared(&self) -> (Arc<Vec<usize>>, Arc<Vec<u32>>, Arc<Vec<f64>>) {
+    pub(crate) fn shared(&self) -> SharedParts {
         (
             self.starts.clone(),
             self.columns.clone(),

@@ -348,14 +348,14 @@ fn differences(chapter: &Chapter<'_>, protocol: &Protocol, tests: usize) -> Stri
         );
         return table;
     }
-    let _ = write!(
+    let _ = writeln!(
         table,
         " p is that of Wilcoxon's signed-rank test over \
          the {} starts: exact, two-sided, with Holm's correction for all {tests} tests of this page \
          (those at equal time are corrected among themselves, because no two runs repeat them \
          exactly). If p is below 0.05, the cell says better or worse. The ranks decide which, so the \
          mean may have another sign. The tests are about starts on this one matrix, not about other \
-         matrices.</p>\n",
+         matrices.</p>",
         protocol.runs
     );
     table
