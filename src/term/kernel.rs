@@ -15,10 +15,13 @@ use crate::engine::{Lanes, Real};
 pub(super) const WIDE: usize = 2;
 /// Columns that go through the phases together.
 pub(super) const TILE: usize = 32;
-/// Columns whose products are summed in parallel.
-const SIDE: usize = 4;
-/// Components whose sums are in registers at the same time.
-const COMPONENTS: usize = 6;
+/// Columns whose products are summed in parallel: twelve sums, and two vectors of the rows, fit into
+/// 16 registers.
+const SIDE: usize = 6;
+/// The same for the columns that are left over, and twice as many for 32 registers.
+const REST: usize = 4;
+/// Components whose sums are in registers at the same time: 16 registers, and 32.
+const COMPONENTS: [usize; 2] = [6, 8];
 
 /// Returns true if twice as many sums fit into the registers. Processors with vectors of 64 bytes
 /// have 32 registers, others 16.
@@ -59,21 +62,22 @@ impl<T: Real> WithSimd for Products<'_, T> {
         let (count, rank) = (out.len() / WIDE, own.len() / WIDE);
         let mut from = 0;
         if has_many_registers::<T, S>() {
-            while from + 2 * SIDE <= count {
+            while from + 2 * REST <= count {
                 let out = &mut out[from * WIDE..];
-                products_of::<T, S, { 2 * SIDE }>(simd, own, &other[from * rank..], out);
-                from += 2 * SIDE;
+                products_of::<T, S, { 2 * REST }>(simd, own, &other[from * rank..], out);
+                from += 2 * REST;
             }
         }
-        while from + 6 <= count && count - from != 8 {
-            let out = &mut out[from * WIDE..];
-            products_of::<T, S, 6>(simd, own, &other[from * rank..], out);
-            from += 6;
-        }
-        while from + SIDE <= count {
+        // (Eight are four and four, not six and two.)
+        while from + SIDE <= count && count - from != 2 * REST {
             let out = &mut out[from * WIDE..];
             products_of::<T, S, SIDE>(simd, own, &other[from * rank..], out);
             from += SIDE;
+        }
+        while from + REST <= count {
+            let out = &mut out[from * WIDE..];
+            products_of::<T, S, REST>(simd, own, &other[from * rank..], out);
+            from += REST;
         }
         while from < count {
             let out = &mut out[from * WIDE..];
@@ -144,11 +148,7 @@ impl<T: Real> WithSimd for Contract<'_, T> {
         let terms: &[T::Vector<S>] = cast_slice(self.terms);
         let (sums, other) = (cast_slice_mut::<T, T::Vector<S>>(self.sums), self.other);
         let rank = sums.len() / WIDE;
-        let most = if has_many_registers::<T, S>() {
-            8
-        } else {
-            COMPONENTS
-        };
+        let most = COMPONENTS[usize::from(has_many_registers::<T, S>())];
         let blocks = rank.div_ceil(most);
         let mut from = 0;
         for block in 0..blocks {
