@@ -220,7 +220,7 @@ fn the_command_holds_out_keeps_the_best_and_says_so() {
     assert_eq!(held, problem.held_out_weights().unwrap().to_array());
     assert_eq!(best["held_out"]["held_out_weight"], held.sum());
     let page = std::fs::read_to_string(path("best/report.html")).unwrap();
-    assert!(page.contains("Training divergence and outer error"));
+    assert!(page.contains("Divergence and outer error"));
     assert!(page.contains(&format!("those of iteration {selected}")));
     // history.csv has both curves, under the names of the contract.
     let history = std::fs::read_to_string(path("best/history.csv")).unwrap();

@@ -122,11 +122,11 @@ fn held_out(run: &RunRecords) -> Option<Figure> {
         false => (
             chart
                 .with(Series::line(
-                    "training divergence",
+                    "divergence",
                     curve(run, |record| record.divergence / training),
                 ))
                 .with(Series::line("outer error", outer)),
-            "Training divergence and outer error",
+            "Divergence and outer error",
             "The divergence on the entries that the updates saw, and the outer error on those that \
              they did not see. The outer error",
         ),

@@ -211,6 +211,7 @@ impl RunRecords {
                 "mu" => "MU".into(),
                 "p-mu" => "P-MU".into(),
                 "mu-t" => "MU-T".into(),
+                "frozen" => "frozen λ".into(),
                 other => format!("method {other}"),
             },
         };
