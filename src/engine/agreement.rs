@@ -31,10 +31,6 @@ const COMPARED_UPDATES: usize = 64;
 /// Largest number of compared entries of X. A tape over more could take longer than the run.
 const COMPARED_ENTRIES: usize = 1 << 16;
 
-/// The sample of a sparse X has so many times fewer rows: as a dense tape it could take more memory
-/// than the run.
-const SPARSE: usize = 4;
-
 /// Smallest number of rows or columns of a sample.
 const FEWEST: usize = 8;
 
@@ -85,7 +81,7 @@ fn sample(problem: &Problem, setup: &Setup) -> (Vec<usize>, Vec<usize>) {
     let [n, m] = problem.shape();
     let side = (COMPARED_ENTRIES as f64).sqrt() as usize;
     if let (Some(x), true) = (problem.x().as_sparse(), n * m > COMPARED_ENTRIES) {
-        return sparse_sample(x, setup, side / SPARSE);
+        return sparse_sample(x, setup, side);
     }
     let free = |rule: &Rule| rule.terms.iter().all(|term| term.penalty.takes_any_rows());
     let columns: Vec<usize> = match (free(&setup.of_w), free(&setup.of_h)) {
@@ -127,7 +123,7 @@ fn sparse_sample(x: &SparseMatrix, setup: &Setup, side: usize) -> (Vec<usize>, V
     }
     let mut columns: Vec<usize> = (0..m).collect();
     if columns_are_free {
-        let most = side.max(FEWEST);
+        let most = (COMPARED_ENTRIES / rows.len()).max(FEWEST);
         columns.retain(|column| counts[*column] > 0);
         columns.sort_by_key(|column| (std::cmp::Reverse(counts[*column]), *column));
         columns.truncate(most);

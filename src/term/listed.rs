@@ -20,6 +20,7 @@ use rayon::prelude::*;
 
 use super::background::Background;
 use super::strip::{Strips, Taken, What};
+use super::tile::Numbers;
 use super::walk::with_divergence;
 use super::{At, Bars, Denominator, Moves, Needs, PartsOf};
 use crate::divergence::Fused;
@@ -52,45 +53,6 @@ enum Values {
     Single(Arc<Vec<f32>>),
 }
 
-/// Some values of one line.
-#[derive(Debug, Clone, Copy)]
-pub(super) enum ValuesOf<'a> {
-    Double(&'a [f64]),
-    Single(&'a [f32]),
-}
-
-impl<'a> ValuesOf<'a> {
-    /// One value.
-    pub(super) fn at(self, slot: usize) -> f64 {
-        match self {
-            Self::Double(values) => values[slot],
-            Self::Single(values) => f64::from(values[slot]),
-        }
-    }
-
-    /// Some of them.
-    #[inline(always)]
-    pub(super) fn range(self, range: std::ops::Range<usize>) -> Self {
-        match self {
-            Self::Double(values) => Self::Double(&values[range]),
-            Self::Single(values) => Self::Single(&values[range]),
-        }
-    }
-
-    /// Copies them.
-    #[inline(always)]
-    pub(super) fn copy_to(self, to: &mut [f64]) {
-        match self {
-            Self::Double(values) => to.copy_from_slice(values),
-            Self::Single(values) => {
-                for (to, value) in to.iter_mut().zip(values) {
-                    *to = f64::from(*value);
-                }
-            }
-        }
-    }
-}
-
 impl Lines {
     /// The lines of a matrix's rows.
     fn rows(x: &SparseMatrix, weights: Option<Vec<f64>>) -> Self {
@@ -119,11 +81,11 @@ impl Lines {
     }
 
     /// Indices, values and weights of a line.
-    pub(super) fn of(&self, line: usize) -> (&[u32], ValuesOf<'_>, Option<&[f64]>) {
+    pub(super) fn of(&self, line: usize) -> (&[u32], Numbers<'_, f64>, Option<&[f64]>) {
         let range = self.starts[line]..self.starts[line + 1];
         let values = match &self.values {
-            Values::Double(values) => ValuesOf::Double(&values[range.clone()]),
-            Values::Single(values) => ValuesOf::Single(&values[range.clone()]),
+            Values::Double(values) => Numbers::Whole(&values[range.clone()]),
+            Values::Single(values) => Numbers::Half(&values[range.clone()], 1.0),
         };
         let weights = self.weights.as_ref().map(|weights| &weights[range.clone()]);
         (&self.places[range], values, weights)

@@ -5,7 +5,8 @@
 
 use pulp::{Simd, WithSimd};
 
-use super::listed::{Lines, ValuesOf};
+use super::listed::Lines;
+use super::tile::Numbers;
 use crate::engine::{Entry, Lanes, Real};
 
 /// Entries in a strip: whole vectors on every processor, and few enough to stay in the cache.
@@ -131,11 +132,7 @@ impl<D: Entry> WithSimd for Strips<'_, D> {
                 let to = places.len().min(from + STRIP);
                 let count = to - from;
                 let places = &places[from..to];
-                strip.read(
-                    values.range(from..to),
-                    count,
-                    weights.map(|all| &all[from..to]),
-                );
+                strip.read(values, from, count, weights.map(|all| &all[from..to]));
                 let y_matters = D::NEGATIVE_VARIES
                     || self.positive
                     || !matches!(self.what, What::Parts | What::PartsTangent);
@@ -243,8 +240,8 @@ impl<D: Entry> WithSimd for Strips<'_, D> {
 
 impl Strip {
     #[inline(always)]
-    fn read(&mut self, x: ValuesOf<'_>, count: usize, weights: Option<&[f64]>) {
-        x.copy_to(&mut self.x[..count]);
+    fn read(&mut self, x: Numbers<'_, f64>, from: usize, count: usize, weights: Option<&[f64]>) {
+        x.copy(from, &mut self.x[..count]);
         match weights {
             Some(weights) => self.weights[..count].copy_from_slice(weights),
             None => self.weights[..count].fill(1.0),

@@ -58,6 +58,16 @@ impl<'a, T: Real> Numbers<'a, T> {
     }
 }
 
+impl Numbers<'_, f64> {
+    /// One number.
+    pub(super) fn at(self, index: usize) -> f64 {
+        match self {
+            Self::Whole(values) => values[index],
+            Self::Half(values, unit) => f64::from(values[index]) * unit,
+        }
+    }
+}
+
 /// All blocks of rows of one side's data, one after another, each column by column.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Blocks<'a, T> {

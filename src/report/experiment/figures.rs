@@ -192,17 +192,19 @@ fn error_by_iteration(results: &DatasetResults, protocol: &Protocol, paper: &str
 }
 
 fn objective(results: &DatasetResults, protocol: &Protocol, paper: &str) -> Plotted {
-    let chart = Chart::new("iteration", "objective", Scale::Logarithmic);
+    let chart = Chart::new("iteration", "objective per entry", Scale::Logarithmic);
     let last = protocol.max_iterations;
+    let [n, m] = results.dataset.shape;
+    let entries = (n * m) as f64;
     let chart = curves(
         chart,
         results,
         |_| last,
         |_, at| at.iteration as f64,
-        |at| at.objective,
+        |at| at.objective / entries,
     );
-    let text = "D(X, WH) + Σ λᵢ r(wᵢ), the median over starts. The methods do not minimise the \
-                same function: each has its own λ.";
+    let text = "D(X, WH) + Σ λᵢ r(wᵢ), divided by the number of entries of X, the median over \
+                starts. The methods do not minimise the same function: each has its own λ.";
     let title = "Objective by iteration".into();
     let text = caption(text, paper, THREE_METHODS);
     plotted("objective_iteration", title, text, &chart)
