@@ -295,6 +295,134 @@ fn whole_runs_agree_and_are_compared_with_the_tape() {
     }
 }
 
+/// Three iterations on the sparse data and by Burn's tape on tensors as large as X.
+fn compare_with_the_tape(
+    what: &str,
+    problem: &Problem,
+    config: &AltBiConfig,
+    penalty: &PenaltyTerm,
+    (beta, criterion): (f64, &Arc<dyn Criterion>),
+) {
+    let run = |engine: EngineChoice| {
+        let terms = [(Side::W, penalty.clone())];
+        let config = config.clone().with_max_iterations(3).with_engine(engine);
+        let solver = config.penalizing(Beta(beta), terms).to_the_last_iteration();
+        let mut solver = solver.with_shared_criterion(criterion.clone());
+        solver.run(problem).unwrap()
+    };
+    let (found, expected) = (run(EngineChoice::Fused), run(EngineChoice::Autodiff));
+    assert_eq!(found.engine, EngineUsed::Fused, "{what}");
+    let far = |a: &Array2<f64>, b: &Array2<f64>| {
+        let largest = b.iter().fold(1e-300f64, |a, b| a.max(b.abs()));
+        (a - b).iter().fold(0.0f64, |a, b| a.max(b.abs())) / largest
+    };
+    // (Methods that do not tune have no steps.)
+    let moved = |of: &altbi::Outcome| match config.method {
+        altbi::Method::AltBi => &of.lambda - &of.lambda_at_start,
+        _ => Array2::zeros((1, 1)),
+    };
+    let tuned = config.method == altbi::Method::AltBi;
+    assert_eq!(moved(&found).iter().any(|by| *by != 0.0), tuned, "{what}");
+    for (name, found, expected) in [
+        ("W", &found.w, &expected.w),
+        ("H", &found.h, &expected.h),
+        ("steps of λ", &moved(&found), &moved(&expected)),
+    ] {
+        let apart = far(found, expected);
+        assert!(apart < 1e-9, "{what}: {name} {apart:e}");
+    }
+    let numbers = |of: &altbi::Outcome, number: fn(&altbi::Record) -> f64| -> Array2<f64> {
+        let column = of.history.iter().skip(1).map(number);
+        column.map(|number| [number]).collect::<Vec<_>>().into()
+    };
+    // (At λ = 0 the terms of a hypergradient may cancel, so all iterations have one unit.)
+    let records: [(&str, fn(&altbi::Record) -> f64); 4] = [
+        ("E", |of| of.outer_error),
+        ("D", |of| of.divergence),
+        ("objective", |of| of.objective),
+        ("norm of dE/dλ", |of| of.hypergradient_norm),
+    ];
+    for (name, number) in records {
+        let apart = far(&numbers(&found, number), &numbers(&expected, number));
+        assert!(apart < 1e-9, "{what}: {name} {apart:e}");
+    }
+}
+
+#[test]
+fn rows_that_go_through_a_bunch_one_by_one_give_what_the_tape_gives() {
+    let penalties = || -> Vec<PenaltyTerm> {
+        vec![
+            PenaltyTerm::tuned(L1),
+            PenaltyTerm::tuned(SquaredL2),
+            PenaltyTerm::tuned(altbi::Group),
+            PenaltyTerm::tuned(altbi::SquaredL1),
+            PenaltyTerm::tuned(altbi::Hoyer),
+        ]
+    };
+    let x = || counts(26, 40, 3, true);
+    let thinned = sparse(x(), Zeros::Data).thinned(0.3, 4).unwrap();
+    let held_out = sparse(x(), Zeros::Data).speckled(0.2, 4).unwrap();
+    let [training, unseen] =
+        [Entries::Training, Entries::HeldOut].map(|over| criterion(over, None));
+    let smoothed = criterion(Entries::HeldOut, Some(Outer::SmoothedKl(SmoothedKl(0.15))));
+    for (rank, length) in [(1, 1), (3, 2), (5, 4), (9, 3), (20, 4)] {
+        let config = AltBiConfig::new(rank).with_bunch(length).with_lambda(0.3);
+        for penalty in penalties() {
+            let name = penalty.penalty.name();
+            for (problem, beta, criterion) in [
+                (&sparse(x(), Zeros::Data), 1.0, &training),
+                (&sparse(x(), Zeros::Data), 2.0, &training),
+                (&sparse(x(), Zeros::Missing), 1.0, &training),
+                (&sparse(x(), Zeros::Missing), 2.0, &training),
+                (&sparse(x(), Zeros::Missing), 0.0, &training),
+                (&sparse(x(), Zeros::Missing), 0.5, &training),
+                (&sparse(x(), Zeros::Missing), 3.0, &training),
+                (&held_out, 1.0, &unseen),
+                (&held_out, 2.0, &unseen),
+                (&thinned, 1.0, &unseen),
+                (&thinned, 1.0, &smoothed),
+                (&thinned, 2.0, &unseen),
+            ] {
+                let what = format!("r = {rank}, T = {length}, {name}, β = {beta}");
+                compare_with_the_tape(&what, problem, &config, &penalty, (beta, criterion));
+            }
+        }
+        for method in [
+            altbi::Method::Mu,
+            altbi::Method::MuT,
+            altbi::Method::PenalizedMu,
+            altbi::Method::Frozen,
+        ] {
+            let config = AltBiConfig::new(rank)
+                .with_bunch(length)
+                .with_method(method);
+            let problem = sparse(x(), Zeros::Data);
+            let l1 = PenaltyTerm::tuned(L1);
+            compare_with_the_tape(
+                &method.to_string(),
+                &problem,
+                &config,
+                &l1,
+                (1.0, &training),
+            );
+        }
+    }
+    // A row with more entries than the loops gather.
+    let triplets =
+        (0..1500u32).flat_map(|j| [(0, j, 1.0 + f64::from(j % 4)), (1 + j % 11, j, 2.0)]);
+    let long = SparseMatrix::from_triplets([12, 1500], triplets.collect()).unwrap();
+    let config = AltBiConfig::new(9).with_lambda(0.3);
+    let l1 = PenaltyTerm::tuned(L1);
+    for (zeros, beta) in [
+        (Zeros::Data, 1.0),
+        (Zeros::Data, 2.0),
+        (Zeros::Missing, 0.0),
+    ] {
+        let problem = sparse(long.clone(), zeros);
+        compare_with_the_tape("long rows", &problem, &config, &l1, (beta, &training));
+    }
+}
+
 #[test]
 fn starts_graphs_and_the_reference_take_a_sparse_matrix() {
     for zeros in [Zeros::Data, Zeros::Missing] {

@@ -13,7 +13,7 @@ use super::{Bunch, Data, ORDER, Span};
 use crate::factors::Side;
 use crate::numerics::{Gamma, add_summed, to_host};
 use crate::penalty::{HostPenalty, Rows, Spread, Weight};
-use crate::term::{At, Needs, PartsOf, SharedTerm};
+use crate::term::{At, Needs, PartsOf, RowBunch, RowResults, SharedTerm};
 use crate::update::Rule;
 
 /// Entries in one task. It does not depend on the machine, so sums do not either.
@@ -93,6 +93,16 @@ struct Term<'a> {
     weight: Spread,
     /// Index of its weight among the tuned ones.
     tuned: Option<usize>,
+}
+
+/// A bunch and its hypergradient.
+pub(crate) struct Passage {
+    /// The state after T steps.
+    pub(crate) end: HostPair,
+    /// E there.
+    pub(crate) outer_error: f64,
+    /// dE/dλ of each tuned penalty.
+    pub(crate) gradients: Vec<Vec<f64>>,
 }
 
 /// An update, for its backward pass.
@@ -287,6 +297,23 @@ impl<'a> HostBunch<'a> {
         })
     }
 
+    /// T updates of W, row by row. Returns E, and dE/dλ_i of each row if it is requested.
+    pub(crate) fn through_rows(
+        &self,
+        bunch: RowBunch<'_>,
+        w: &mut [f64],
+        h: &[f64],
+    ) -> (f64, Vec<f64>) {
+        let room = |length| self.room(length);
+        let RowResults { errors, gradient } = self.term.rows_through(bunch, w, h, &room);
+        (self.bunch.processes.total(errors.iter().sum()), gradient)
+    }
+
+    /// Returns true if the term supports [`through_rows`](Self::through_rows).
+    pub(crate) fn takes_rows(&self) -> bool {
+        self.term.takes_rows()
+    }
+
     /// One update of a factor whose penalties have fixed weights.
     pub(crate) fn update_one(&self, side: Side, at: At<'_>) -> Vec<f64> {
         let (updated, inverse) = self.update(side, at, &self.terms(side, &[]), false);
@@ -306,26 +333,33 @@ impl<'a> HostBunch<'a> {
         self.bunch.processes.total(rows.iter().sum())
     }
 
-    /// The state after T steps, and dE/dλ of each tuned penalty in the shape of its weight.
+    /// T steps with the hypergradient of each tuned penalty in the shape of its weight.
     pub(crate) fn adjoint(
         &self,
         pair: HostPair,
         lambda: &[Spread],
         shapes: &[[usize; 2]],
-    ) -> (HostPair, Vec<Vec<f64>>) {
+    ) -> Passage {
         let mut updates = Vec::new();
         let end = self.steps(pair, lambda, true, |passed| updates.push(passed));
-        let both = self.bunch.span == Span::Both;
-        let ones = vec![1.0; end.w.len() / end.rank];
-        let needs = Needs {
-            factor: both || self.bunch.span.covers(Side::W),
-            other: both || self.bunch.span.covers(Side::H),
+        let at = end.at(Side::W);
+        let (errors, mut alpha) = match self.bunch.span {
+            Span::One(Side::W) => {
+                let (errors, slopes) = self.term.outer_slopes(at, self.room(end.w.len()));
+                (errors, [slopes, Vec::new()])
+            }
+            span => {
+                let ones = vec![1.0; end.w.len() / end.rank];
+                let needs = Needs {
+                    factor: span.covers(Side::W),
+                    other: true,
+                };
+                let bars = self.term.outer_cotangent(at, &ones, needs);
+                let [of_w, of_h] = [bars.factor, bars.other].map(Option::unwrap_or_default);
+                (self.term.outer_errors(at), [of_w, of_h])
+            }
         };
-        let bars = self.term.outer_cotangent(end.at(Side::W), &ones, needs);
-        let mut alpha = [
-            bars.factor.unwrap_or_default(),
-            bars.other.unwrap_or_default(),
-        ];
+        let outer_error = self.bunch.processes.total(errors.iter().sum());
         let mut gradients: Vec<Vec<f64>> = shapes.iter().map(|[a, b]| vec![0.0; a * b]).collect();
         let terms = [self.terms(Side::W, lambda), self.terms(Side::H, lambda)];
         while let Some(update) = updates.pop() {
@@ -371,7 +405,11 @@ impl<'a> HostBunch<'a> {
                 self.bunch.processes.sum(gradient);
             }
         }
-        (end, gradients)
+        Passage {
+            end,
+            outer_error,
+            gradients,
+        }
     }
 
     /// q^γ of an entry. It is 0 if the factor is 0, because λ then has no effect on it.

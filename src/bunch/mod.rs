@@ -52,7 +52,7 @@ use burn::tensor::{Tensor, TensorData};
 
 pub(crate) use self::data::{Data, Passed};
 use self::host::Spare;
-pub(crate) use self::host::{HostBunch, HostPair};
+pub(crate) use self::host::{HostBunch, HostPair, Passage};
 pub(crate) use self::scale::summed_to;
 use crate::criterion::{Criterion, Training};
 use crate::divergence::Divergence;

@@ -41,16 +41,16 @@ pub(super) struct RowState<'a, V> {
 /// The sums of a pass over columns, one vector per component: `(M ∇±) Hᵀ` and
 /// their derivatives.
 #[derive(Debug)]
-pub(super) struct Sums<A> {
-    pub(super) positive: A,
-    pub(super) negative: A,
-    pub(super) positive_dot: A,
-    pub(super) negative_dot: A,
+pub(crate) struct Sums<A> {
+    pub(crate) positive: A,
+    pub(crate) negative: A,
+    pub(crate) positive_dot: A,
+    pub(crate) negative_dot: A,
 }
 
 impl<A> Sums<A> {
     #[inline(always)]
-    pub(super) fn map<B>(self, f: impl Fn(A) -> B) -> Sums<B> {
+    pub(crate) fn map<B>(self, f: impl Fn(A) -> B) -> Sums<B> {
         Sums {
             positive: f(self.positive),
             negative: f(self.negative),
@@ -60,7 +60,7 @@ impl<A> Sums<A> {
     }
 
     #[inline(always)]
-    pub(super) fn as_mut(&mut self) -> Sums<&mut A> {
+    pub(crate) fn as_mut(&mut self) -> Sums<&mut A> {
         Sums {
             positive: &mut self.positive,
             negative: &mut self.negative,

@@ -48,10 +48,12 @@ use ndarray::Array2;
 use serde::{Deserialize, Serialize};
 
 pub(crate) use self::entry::{Entry, Frobenius, General, ItakuraSaito, KullbackLeibler};
+pub(crate) use self::kernel::Sums;
 pub(crate) use self::lanes::{Lanes, Real};
 pub(crate) use self::matrix::lanes_here;
 pub(crate) use self::plug_in::PlugIn;
 pub(crate) use self::scratch::{Aligned, MOST_LANES};
+pub(crate) use self::step::Update;
 pub(crate) use agreement::agreement;
 pub use agreement::{Agreement, tolerance};
 pub use bunch::FusedBunch;

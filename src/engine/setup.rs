@@ -63,7 +63,7 @@ impl Setup {
             self.of_w.divergence.as_ref(),
             self.criterion.as_ref(),
         )?;
-        let taped = self.taped(problem, data)?;
+        let taped = self.taped(problem, data)?.by_rows(self.by_rows(problem));
         Ok(match loops {
             Some(loops) => Box::new(SplitLoops { loops, of_h: taped }),
             None => Box::new(taped),
@@ -92,20 +92,15 @@ impl Setup {
     /// The loops of the paper's bunch, which hold a block of rows in the cache for all T updates: W
     /// alone, one λ for each row, and the penalties that they support.
     fn loops(&self, problem: &Problem) -> Option<Box<dyn Engine + Send>> {
-        let papers_lambda = match self.layout.groups.as_slice() {
-            [group] => group.scope == Scope::Row && self.units == Units::Absolute,
-            _ => false,
-        };
         // Single plain updates are as fast on the data term, except for small problems. Weights
         // would need two more arrays as large as X here.
         let [n, m] = problem.whole_shape();
         let plain = !self.tuned && self.length == 1;
         let by_term = problem.mask().is_some() || n * m * self.rank >= LARGE;
-        let known = self.span == Span::One(Side::W)
+        let known = self.is_papers()
             && !(plain && by_term)
             && self.of_h.terms.is_empty()
             && (!self.tuned || self.mode == Mode::Reverse)
-            && (papers_lambda || self.of_w.tuned().next().is_none())
             && self.criterion.is_divergence()
             && self.criterion.own_divergence().is_none()
             && problem.second().is_none()
@@ -124,6 +119,25 @@ impl Setup {
                 problem, plans, over, rank, length, threads,
             )),
         })
+    }
+
+    /// Returns true for a bunch over W with one λ for each row, or with fixed ones.
+    fn is_papers(&self) -> bool {
+        let papers_lambda = match self.layout.groups.as_slice() {
+            [group] => group.scope == Scope::Row && self.units == Units::Absolute,
+            _ => false,
+        };
+        self.span == Span::One(Side::W) && (papers_lambda || self.of_w.tuned().next().is_none())
+    }
+
+    /// The rule of W, if the rows of a sparse X can go through the paper's bunch one by one.
+    fn by_rows(&self, problem: &Problem) -> Option<Plan> {
+        let by_tangents = matches!(self.mode, Mode::Reverse | Mode::Forward);
+        let known = self.is_papers()
+            && (!self.tuned || by_tangents)
+            && problem.is_sparse()
+            && problem.precision() == Precision::F64;
+        known.then(|| Plan::of(&self.of_w).ok()).flatten()
     }
 
     /// The same on some rows and columns of a problem.

@@ -9,15 +9,15 @@ use super::scratch::MOST_LANES;
 use super::term::TermWeight;
 
 /// `w ← w (N/P)^γ` and its derivative, with the penalty terms added to N and P.
-pub(super) struct Update<'a, T> {
-    pub(super) plan: &'a Plan,
+pub(crate) struct Update<'a, T> {
+    pub(crate) plan: &'a Plan,
     /// Index of the block's first row.
-    pub(super) first: usize,
+    pub(crate) first: usize,
     /// λ of its rows.
-    pub(super) lambda: &'a [f64],
-    pub(super) w: &'a mut [T],
-    pub(super) w_dot: &'a mut [T],
-    pub(super) sums: Sums<&'a mut [T]>,
+    pub(crate) lambda: &'a [f64],
+    pub(crate) w: &'a mut [T],
+    pub(crate) w_dot: &'a mut [T],
+    pub(crate) sums: Sums<&'a mut [T]>,
 }
 
 impl<T: Real> WithSimd for Update<'_, T> {
@@ -49,19 +49,14 @@ impl<T: Real> WithSimd for Update<'_, T> {
             };
             term.penalty.add::<T, S>(simd, &weight, &point, &mut sums);
         }
-        let floor = zero.constant(T::PRECISION.floor());
-        let exponent = self.plan.exponent;
-        let each = |values: &[T::Vector<S>], k: usize| Lanes::<T, S>::new(simd, values[k]);
-        for k in 0..w.len() {
-            let raw = each(sums.positive, k);
-            let denominator = raw.max(floor);
-            let denominator_dot = raw.where_less(floor, zero, each(sums.positive_dot, k));
-            let inverse = denominator.recip();
-            let ratio = each(sums.negative, k) * inverse;
-            let ratio_dot = (each(sums.negative_dot, k) - ratio * denominator_dot) * inverse;
-            let (gain, slope) = if exponent == 1.0 {
-                (ratio, zero.constant(1.0))
-            } else {
+        let point = (w, w_dot);
+        // (Two loops, because the compiler might compute both kinds of powers in a single one.)
+        if self.plan.exponent == 1.0 {
+            multiply::<T, S>(simd, point, &sums, |ratio| (ratio, zero.constant(1.0)));
+        } else {
+            let floor = zero.constant(T::PRECISION.floor());
+            let exponent = self.plan.exponent;
+            multiply::<T, S>(simd, point, &sums, |ratio| {
                 // 0^γ = 0, with zero derivative.
                 let power = ratio.max(floor).power(exponent);
                 let slope = power * zero.constant(exponent) / ratio.max(floor);
@@ -69,11 +64,33 @@ impl<T: Real> WithSimd for Update<'_, T> {
                     ratio.where_less(floor, zero, power),
                     ratio.where_less(floor, zero, slope),
                 )
-            };
-            let (here, dot) = (each(w, k), each(w_dot, k));
-            w_dot[k] = (dot * gain + here * slope * ratio_dot).value;
-            w[k] = (here * gain).value;
+            });
         }
+    }
+}
+
+/// The update and its derivative, where `gain` is q^γ and its derivative.
+#[inline(always)]
+fn multiply<T: Real, S: Simd>(
+    simd: S,
+    (w, w_dot): (&mut [T::Vector<S>], &mut [T::Vector<S>]),
+    sums: &Sums<&mut [T::Vector<S>]>,
+    gain: impl Fn(Lanes<T, S>) -> (Lanes<T, S>, Lanes<T, S>),
+) {
+    let zero = Lanes::<T, S>::zero(simd);
+    let floor = zero.constant(T::PRECISION.floor());
+    let each = |values: &[T::Vector<S>], k: usize| Lanes::<T, S>::new(simd, values[k]);
+    for k in 0..w.len() {
+        let raw = each(sums.positive, k);
+        let denominator = raw.max(floor);
+        let denominator_dot = raw.where_less(floor, zero, each(sums.positive_dot, k));
+        let inverse = denominator.recip();
+        let ratio = each(sums.negative, k) * inverse;
+        let ratio_dot = (each(sums.negative_dot, k) - ratio * denominator_dot) * inverse;
+        let (gain, slope) = gain(ratio);
+        let (here, dot) = (each(w, k), each(w_dot, k));
+        w_dot[k] = (dot * gain + here * slope * ratio_dot).value;
+        w[k] = (here * gain).value;
     }
 }
 

@@ -6,8 +6,8 @@ use burn::tensor::Tensor;
 use ndarray::{Array2, ArrayView2};
 use rayon::prelude::*;
 
-use super::{Engine, Errors};
-use crate::bunch::{Bunch, Data, HostPair, Pair, Span};
+use super::{Engine, Errors, Plan};
+use crate::bunch::{Bunch, Data, HostPair, Pair, Passage, Span};
 use crate::error::Result;
 use crate::factors::{Factors, Side};
 use crate::hypergradient::Mode;
@@ -15,7 +15,7 @@ use crate::lambda::{Layout, Units};
 use crate::numerics::to_host;
 use crate::penalty::Spread;
 use crate::problem::{Problem, ToMatrix};
-use crate::term::At;
+use crate::term::{At, RowBunch};
 
 /// A bunch, and the layout of the column of weights.
 #[derive(Debug)]
@@ -28,6 +28,8 @@ pub(crate) struct Taped {
     divergence: bool,
     /// The natural scales of the last bunch, if units are relative.
     scales: Option<Vec<Array2<f64>>>,
+    /// The rule of W, if its rows go through a bunch one by one.
+    by_rows: Option<Plan>,
 }
 
 impl Taped {
@@ -39,7 +41,15 @@ impl Taped {
             mode,
             divergence: true,
             scales: None,
+            by_rows: None,
         }
+    }
+
+    /// The same with rows of W that go through a bunch one by one, if the data term supports it.
+    pub(super) fn by_rows(mut self, plan: Option<Plan>) -> Self {
+        let supported = self.bunch.on_host().is_some_and(|host| host.takes_rows());
+        self.by_rows = plan.filter(|_| supported);
+        self
     }
 
     /// The present natural scale of each weight.
@@ -104,10 +114,35 @@ impl Taped {
             h: Arc::new(h),
             rank,
         };
-        let end = match gradient {
-            None => host.run(start, &weights),
-            Some(slot) => {
-                let (end, gradients) = host.adjoint(start, &weights, &shapes);
+        let (end, outer_error) = match (gradient, &self.by_rows) {
+            (gradient, Some(plan)) => {
+                let HostPair { w, h, rank } = start;
+                let mut w = Arc::unwrap_or_clone(w);
+                let bunch = RowBunch {
+                    plan,
+                    length: self.bunch.length,
+                    lambda: lambda.as_slice().expect("a column"),
+                    with_gradient: gradient.is_some(),
+                };
+                let (outer_error, gradients) = host.through_rows(bunch, &mut w, &h);
+                if let Some(slot) = gradient {
+                    let column = Array2::from_shape_vec(lambda.raw_dim(), gradients);
+                    *slot = column.expect("a derivative for each row");
+                }
+                let w = Arc::new(w);
+                (HostPair { w, h, rank }, outer_error)
+            }
+            (None, None) => {
+                let end = host.run(start, &weights);
+                let outer_error = host.outer_error(&end);
+                (end, outer_error)
+            }
+            (Some(slot), None) => {
+                let Passage {
+                    end,
+                    outer_error,
+                    gradients,
+                } = host.adjoint(start, &weights, &shapes);
                 let gradients = gradients.into_iter().zip(&shapes).map(|(values, shape)| {
                     Array2::from_shape_vec(*shape, values).expect("in the shape of its weight")
                 });
@@ -117,10 +152,9 @@ impl Taped {
                     *part *= scale;
                 }
                 *slot = self.layout.join(&gradients);
-                end
+                (end, outer_error)
             }
         };
-        let outer_error = host.outer_error(&end);
         let divergence = if !self.divergence {
             f64::NAN
         } else if self.bunch.criterion.is_training_divergence() {
@@ -227,7 +261,8 @@ impl Engine for Taped {
         lambda: &Array2<f64>,
         gradient: Option<&mut Array2<f64>>,
     ) -> Result<Errors> {
-        if self.bunch.on_host().is_some() && (gradient.is_none() || self.mode == Mode::Adjoint) {
+        let by_hand = self.mode == Mode::Adjoint || self.by_rows.is_some();
+        if self.bunch.on_host().is_some() && (gradient.is_none() || by_hand) {
             return Ok(self.bunch_on_host(problem, factors, lambda, gradient));
         }
         let pair = Pair::of(problem, factors);
@@ -289,6 +324,15 @@ impl Engine for Taped {
     fn penalty(&self, problem: &Problem, factors: &Factors, lambda: &Array2<f64>) -> f64 {
         if self.bunch.of_w.terms.is_empty() && self.bunch.of_h.terms.is_empty() {
             return 0.0;
+        }
+        if let (Some(plan), Some(w), true) = (
+            &self.by_rows,
+            factors.w.as_slice(),
+            self.bunch.of_h.terms.is_empty(),
+        ) {
+            let lambda = lambda.as_slice().expect("a column");
+            let own = plan.penalty::<f64>(w, factors.w.ncols(), lambda);
+            return self.bunch.processes.total(own);
         }
         let pair = Pair::of(problem, factors);
         self.bunch.penalty(&pair, &self.weights(problem, lambda))

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use burn::tensor::{Tensor, TensorData};
 
 use super::{Differentiate, Hypergradient};
-use crate::bunch::{Bunch, HostBunch, HostPair, ORDER, Pair, Passed, summed_to};
+use crate::bunch::{Bunch, HostBunch, HostPair, ORDER, Pair, Passage, Passed, summed_to};
 use crate::error::Result;
 use crate::factors::Side;
 use crate::numerics::to_host;
@@ -104,14 +104,18 @@ fn on_host(bunch: &HostBunch<'_>, pair: &Pair, lambda: &[Tensor<2>]) -> Hypergra
     let weights = weights.map(|weight| Spread::new(to_host(weight), weight.dims()));
     let shapes: Vec<[usize; 2]> = lambda.iter().map(Tensor::dims).collect();
     let weights: Vec<Spread> = weights.collect();
-    let (end, gradients) = bunch.adjoint(start, &weights, &shapes);
+    let Passage {
+        end,
+        outer_error,
+        gradients,
+    } = bunch.adjoint(start, &weights, &shapes);
     let like = |values: &[f64], tensor: &Tensor<2>| {
         let data = TensorData::new(values.to_vec(), tensor.dims());
         Tensor::from_data(data, (&tensor.device(), tensor.dtype()))
     };
     let gradients = gradients.iter().zip(lambda);
     Hypergradient {
-        outer_error: bunch.outer_error(&end),
+        outer_error,
         gradients: gradients.map(|(values, of)| like(values, of)).collect(),
         pair: Pair {
             w: like(&end.w, &pair.w),

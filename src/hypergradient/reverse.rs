@@ -22,14 +22,14 @@ use crate::numerics::to_host;
 /// with n beyond a block.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Reverse {
-    /// Rows per tape. `None` chooses blocks with about 2¹⁵ entries of x (256 kB), so that the
+    /// Rows per tape. `None` chooses blocks with about 2¹⁴ entries of x (128 kB), so that the
     /// result of an operation is in the cache for the next. The blocks do not depend on the
     /// machine.
     pub block_rows: Option<usize>,
 }
 
 /// Entries of a block's x that `block_rows: None` aims for.
-const BLOCK_ENTRIES: usize = 1 << 15;
+const BLOCK_ENTRIES: usize = 1 << 14;
 /// Smallest number of rows of a block. Matrix products with fewer rows are inefficient.
 const LEAST_ROWS: usize = 16;
 

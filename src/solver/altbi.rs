@@ -460,17 +460,11 @@ impl Solver {
         problem: &Problem,
         work: impl FnOnce(&mut Self) -> Result<R> + Send,
     ) -> Result<R> {
-        let threads = self.threads();
-        let alone = threads == 1 && problem.is_small();
+        let alone = self.threads() == 1 && problem.is_small();
         if alone || rayon::current_thread_index().is_some() {
             return work(self);
         }
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
-        let pool = pool.map_err(|error| Error::Threads {
-            threads,
-            reason: error.to_string(),
-        })?;
-        pool.install(|| work(self))
+        new_pool(self.threads())?.install(|| work(self))
     }
 
     pub(super) fn go_on(
@@ -550,4 +544,13 @@ impl Solver {
         outcome.breakdown = breakdown.map(Arc::new);
         Ok(outcome)
     }
+}
+
+/// A new thread pool.
+pub(super) fn new_pool(threads: usize) -> Result<rayon::ThreadPool> {
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
+    pool.map_err(|error| Error::Threads {
+        threads,
+        reason: error.to_string(),
+    })
 }

@@ -1,5 +1,6 @@
 //! The engine of a run, and the state before its first iteration.
 
+use super::altbi::new_pool;
 use super::iteration::{finite, finite_everywhere, measure};
 use super::{Record, Solver, State};
 use crate::bunch::{Bunch, Data, Pair, Span};
@@ -167,7 +168,13 @@ impl Solver {
         }
         // A sample of the rows of this process, without the other processes.
         let setup = self.setup_with(problem, self.rules()?)?;
-        let found = agreement(problem, &setup, &state.factors, &state.lambda);
+        let compare = || agreement(problem, &setup, &state.factors, &state.lambda);
+        let found = if problem.is_small() {
+            compare()
+        } else {
+            // (A thread of its own takes the memory of the tape with it. Several would need more.)
+            new_pool(1).and_then(|pool| pool.install(compare))
+        };
         let found = problem.processes().agree(found)?;
         let found = Agreement::over(found, problem.processes());
         Ok(found.map_or(used, EngineUsed::Checked))

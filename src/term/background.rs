@@ -9,6 +9,7 @@
 //! | KL | ω s in every row | ω f_i · s |
 //! | Frobenius | ω F G | ω f_i G f_iᵀ / 2 |
 
+use super::rows::Closed;
 use super::strip::Taken;
 use super::{At, Moves, PartsOf};
 use rayon::prelude::*;
@@ -43,6 +44,16 @@ impl Background {
             Taken::Nothing => {}
             Taken::One => self.add_rows(&sums(at.other, at.rank), to),
             Taken::Y => self.add_product(at.factor, &gram(at.other, at.other, at.rank), to),
+        }
+    }
+
+    /// P of any row, for another factor.
+    pub(super) fn closed(&self, other: &[f64], rank: usize) -> Closed {
+        let weighted = |numbers: Vec<f64>| numbers.iter().map(|of| self.weight * of).collect();
+        match self.taken {
+            Taken::Nothing => Closed::Nothing,
+            Taken::One => Closed::Row(weighted(sums(other, rank))),
+            Taken::Y => Closed::Gram(weighted(gram(other, other, rank))),
         }
     }
 

@@ -14,7 +14,9 @@
 //! adds up none.
 
 use super::background::{add_product, gram};
-use super::{At, Bars, DataTerm, Denominator, Moves, Needs, PartsOf, SharedTerm};
+use super::{
+    At, Bars, DataTerm, Denominator, Moves, Needs, PartsOf, RowBunch, RowResults, SharedTerm,
+};
 use crate::factors::Side;
 use crate::processes::Processes;
 
@@ -98,6 +100,20 @@ impl DataTerm for Distributed {
         parts
     }
 
+    fn takes_rows(&self) -> bool {
+        self.own.takes_rows()
+    }
+
+    fn rows_through(
+        &self,
+        bunch: RowBunch<'_>,
+        w: &mut [f64],
+        h: &[f64],
+        room: &dyn Fn(usize) -> Vec<f64>,
+    ) -> RowResults {
+        self.own.rows_through(bunch, w, h, room)
+    }
+
     fn denominator(&self) -> Denominator {
         self.denominator
     }
@@ -134,6 +150,10 @@ impl DataTerm for Distributed {
 
     fn outer_errors(&self, at: At<'_>) -> Vec<f64> {
         self.own.outer_errors(at)
+    }
+
+    fn outer_slopes(&self, at: At<'_>, room: Vec<f64>) -> (Vec<f64>, Vec<f64>) {
+        self.own.outer_slopes(at, room)
     }
 
     fn outer_cotangent(&self, at: At<'_>, of: &[f64], needs: Needs) -> Bars {

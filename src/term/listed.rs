@@ -12,14 +12,15 @@
 //! entries, and if entries that are not stored are missing.
 
 use std::borrow::Cow;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use parking_lot::Mutex;
 use pulp::Arch;
 use rayon::prelude::*;
 
 use super::background::Background;
-use super::strip::{Strips, Taken, What};
+use super::rows::{Results, RowBunch, RowResults, Through};
+use super::strip::{Strips, Taken, Terms, What};
 use super::tile::Numbers;
 use super::walk::with_divergence;
 use super::{At, Bars, Denominator, Moves, Needs, PartsOf};
@@ -91,21 +92,33 @@ impl Lines {
         (&self.places[range], values, weights)
     }
 
-    /// Returns true if they have weights.
-    pub(super) fn is_weighted(&self) -> bool {
-        self.weights.is_some()
-    }
-
     /// The number of lines.
     pub(super) fn count(&self) -> usize {
         self.starts.len() - 1
+    }
+
+    /// The ends of tasks: whole lines with about equally many entries.
+    fn tasks(&self) -> Vec<usize> {
+        let (starts, count) = (&self.starts, self.count());
+        let mut ends = Vec::new();
+        let mut first = 0;
+        while first < count {
+            let end = starts[first] + TASK;
+            let next = starts.partition_point(|start| *start <= end) - 1;
+            first = next.clamp(first + 1, count.min(first + TASK));
+            ends.push(first);
+        }
+        ends
     }
 }
 
 /// The entries of a matrix for both sides, with the weight of those that are not listed.
 #[derive(Debug, Clone)]
 pub(super) struct Entries {
-    pub(super) sides: [Lines; 2],
+    x: SparseMatrix,
+    rows: Lines,
+    /// Made when they are first needed.
+    columns: Arc<OnceLock<Lines>>,
     pub(super) elsewhere: f64,
 }
 
@@ -131,18 +144,27 @@ impl Entries {
             (Matrix::Dense(_), None) => unreachable!("a dense matrix is not listed"),
         };
         let weights = weights.filter(|weights| weights.iter().any(|weight| *weight != 1.0));
-        let columns = Lines::columns(&x, weights.as_deref());
         Self {
-            sides: [Lines::rows(&x, weights), columns],
+            rows: Lines::rows(&x, weights),
+            columns: Arc::default(),
+            x,
             elsewhere,
         }
     }
 
     pub(super) fn side(&self, side: Side) -> &Lines {
         match side {
-            Side::W => &self.sides[0],
-            Side::H => &self.sides[1],
+            Side::W => &self.rows,
+            Side::H => self.columns.get_or_init(|| {
+                let weights = self.rows.weights.as_ref();
+                Lines::columns(&self.x, weights.map(|weights| weights.as_slice()))
+            }),
         }
+    }
+
+    /// Returns true if they have weights.
+    pub(super) fn is_weighted(&self) -> bool {
+        self.rows.weights.is_some()
     }
 }
 
@@ -215,7 +237,7 @@ impl Listed {
 
     /// Returns true if ∇⁺ of some listed entry differs from that of the others.
     fn positive_differs(&self) -> bool {
-        let weighted = self.entries.sides[0].is_weighted();
+        let weighted = self.entries.is_weighted();
         self.background.taken == Taken::Nothing || weighted || self.entries.elsewhere != 1.0
     }
 
@@ -315,12 +337,102 @@ impl Listed {
         }
     }
 
+    /// T updates of W's rows in place, row after row. The errors and their derivatives along λ are
+    /// these terms' own.
+    pub(super) fn rows_through(&self, bunch: RowBunch<'_>, w: &mut [f64], h: &[f64]) -> RowResults {
+        let count = self.entries.side(Side::W).count();
+        let mut found = RowResults {
+            errors: vec![0.0; count],
+            gradient: vec![0.0; if bunch.with_gradient { count } else { 0 }],
+        };
+        let results = Results {
+            errors: &mut found.errors,
+            gradient: &mut found.gradient,
+            ..Results::default()
+        };
+        with_divergence!(self, rows_through_by, bunch, w, h, results);
+        let at = At {
+            factor: w,
+            other: h,
+            rank: w.len() / count,
+        };
+        found.errors = self.with_background(self.entries.side(Side::W), at, found.errors);
+        found
+    }
+
+    /// The same, with the tangents of rows, n×r, instead of errors.
+    pub(super) fn tangents_through(
+        &self,
+        bunch: RowBunch<'_>,
+        w: &mut [f64],
+        h: &[f64],
+        tangents: &mut [f64],
+    ) {
+        let results = Results {
+            tangents,
+            ..Results::default()
+        };
+        with_divergence!(self, rows_through_by, bunch, w, h, results);
+    }
+
+    fn rows_through_by<D: Entry>(
+        &self,
+        divergence: D,
+        shift: f64,
+        bunch: RowBunch<'_>,
+        w: &mut [f64],
+        other: &[f64],
+        results: Results<'_>,
+    ) {
+        let lines = self.entries.side(Side::W);
+        let rank = w.len() / lines.count();
+        let width = rank.next_multiple_of(lanes_here::<f64>());
+        let closed = self.background.closed(other, rank);
+        let padded = self.room.padded(other, rank, width, 0);
+        let through = Through {
+            terms: self.terms(What::Parts, divergence, shift),
+            lines,
+            bunch,
+            closed: &closed,
+            other: &padded,
+            rank,
+            width,
+        };
+        through.run(&lines.tasks(), w, results);
+        let nothing = Cow::default;
+        self.room.give_back([padded, nothing(), nothing()]);
+    }
+
+    /// The errors of W's rows, and the derivative of each in its row of W.
+    pub(super) fn errors_and_slopes(&self, at: At<'_>, room: Vec<f64>) -> (Vec<f64>, Vec<f64>) {
+        let lines = self.entries.side(Side::W);
+        let mut errors = vec![0.0; lines.count()];
+        let mut slopes = room;
+        slopes.resize(at.factor.len(), 0.0);
+        let job = Job::new(at.factor, at.other, at.rank);
+        self.walk(
+            What::ErrorsAndSlopes,
+            Side::W,
+            &job,
+            &mut slopes,
+            &mut errors,
+        );
+        let ones = vec![1.0; lines.count()];
+        self.background.add_errors_of_factor(at, &ones, &mut slopes);
+        (self.with_background(lines, at, errors), slopes)
+    }
+
     /// The errors of one side's lines.
     pub(super) fn errors(&self, side: Side, at: At<'_>) -> Vec<f64> {
         let lines = self.entries.side(side);
         let mut errors = vec![0.0; lines.count()];
         let job = Job::new(at.factor, at.other, at.rank);
         self.walk(What::Errors, side, &job, &mut errors, &mut []);
+        self.with_background(lines, at, errors)
+    }
+
+    /// Adds the errors in closed form to those of listed entries.
+    fn with_background(&self, lines: &Lines, at: At<'_>, mut errors: Vec<f64>) -> Vec<f64> {
         let Some(all) = self.background.errors(at) else {
             return errors;
         };
@@ -387,6 +499,18 @@ impl Listed {
         }
     }
 
+    pub(super) fn terms<D>(&self, what: What, divergence: D, shift: f64) -> Terms<D> {
+        Terms {
+            what,
+            divergence,
+            elsewhere: self.entries.elsewhere,
+            taken: self.background.taken,
+            positive: self.positive_differs(),
+            floor: self.floor,
+            shift,
+        }
+    }
+
     /// A pass over all lines of a side.
     fn walk(&self, what: What, side: Side, job: &Job<'_>, out: &mut [f64], second: &mut [f64]) {
         with_divergence!(self, walk_by, what, side, job, out, second);
@@ -412,39 +536,27 @@ impl Listed {
         let pad = |values: &'a [f64], to: usize| self.room.padded(values, rank, width, to);
         let other = pad(job.other, 0);
         let other_bars = [pad(job.other_bars[0], 1), pad(job.other_bars[1], 2)];
-        let positive = self.positive_differs();
         let each = if what == What::Errors { 1 } else { rank };
-        // Tasks of whole lines with about equally many entries.
-        let starts = &lines.starts;
+        let each_of_second = match what {
+            _ if second.is_empty() => 0,
+            What::ErrorsAndSlopes => 1,
+            _ => each,
+        };
         let mut tasks = Vec::new();
         let mut first = 0;
-        while first < lines.count() {
-            let end = starts[first] + TASK;
-            let next = starts.partition_point(|start| *start <= end) - 1;
-            let next = next.clamp(first + 1, lines.count().min(first + TASK));
+        for next in lines.tasks() {
             let (of_task, rest) = out.split_at_mut((next - first) * each);
             out = rest;
-            let of_second = if second.is_empty() {
-                &mut [][..]
-            } else {
-                let (of_second, rest) = second.split_at_mut((next - first) * each);
-                second = rest;
-                of_second
-            };
+            let (of_second, rest) = second.split_at_mut((next - first) * each_of_second);
+            second = rest;
             tasks.push((first, of_task, of_second));
             first = next;
         }
         let run = |(first, out, second): (usize, &mut [f64], &mut [f64])| {
             Arch::new().dispatch(Strips {
-                what,
-                divergence,
+                terms: self.terms(what, divergence, shift),
                 lines,
-                elsewhere: self.entries.elsewhere,
-                taken: self.background.taken,
-                positive,
                 first,
-                floor: self.floor,
-                shift,
                 width,
                 rank,
                 own: job.own,

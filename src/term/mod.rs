@@ -28,6 +28,7 @@ mod listed;
 mod lists;
 mod pass;
 mod quadratic;
+mod rows;
 mod sparse;
 mod streamed;
 mod strip;
@@ -39,6 +40,7 @@ use std::fmt::Debug;
 use std::sync::Arc;
 
 pub(crate) use dense::{Asked, fused};
+pub(crate) use rows::{RowBunch, RowResults};
 pub(crate) use tape::{
     Kept, denominator, divergences, outer_errors, outer_gradient, parts_with_tangent, update,
     update_and_keep,
@@ -155,6 +157,26 @@ pub trait DataTerm: Debug + Send + Sync {
         None
     }
 
+    /// Returns true if it supports [`rows_through`](Self::rows_through).
+    fn takes_rows(&self) -> bool {
+        false
+    }
+
+    /// T updates of W's rows in place, one row after the other, and E at their end. `room` is memory
+    /// of a length, with anything in it.
+    ///
+    /// # Shapes
+    /// `w` n×r, `h` m×r.
+    fn rows_through(
+        &self,
+        _bunch: RowBunch<'_>,
+        _w: &mut [f64],
+        _h: &[f64],
+        _room: &dyn Fn(usize) -> Vec<f64>,
+    ) -> RowResults {
+        unreachable!("it is called for terms that support it")
+    }
+
     /// The structure of P.
     fn denominator(&self) -> Denominator {
         Denominator::Other
@@ -176,6 +198,21 @@ pub trait DataTerm: Debug + Send + Sync {
 
     /// E of W's rows.
     fn outer_errors(&self, at: At<'_>) -> Vec<f64>;
+
+    /// E of W's rows, and the derivative of each in its row of W.
+    ///
+    /// # Shapes
+    /// n and n×r.
+    fn outer_slopes(&self, at: At<'_>, room: Vec<f64>) -> (Vec<f64>, Vec<f64>) {
+        let _ = room;
+        let errors = self.outer_errors(at);
+        let needs = Needs {
+            factor: true,
+            other: false,
+        };
+        let bars = self.outer_cotangent(at, &vec![1.0; errors.len()], needs);
+        (errors, bars.factor.expect("it was asked for"))
+    }
 
     /// The cotangents of W and Hᵀ, from those of the rows' E.
     fn outer_cotangent(&self, at: At<'_>, of: &[f64], needs: Needs) -> Bars;

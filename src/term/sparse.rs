@@ -13,7 +13,7 @@
 use super::dense::Asked;
 use super::listed::{Entries as ListedEntries, Listed};
 use super::streamed::Streamed;
-use super::{At, Bars, DataTerm, Denominator, Moves, Needs, PartsOf};
+use super::{At, Bars, DataTerm, Denominator, Moves, Needs, PartsOf, RowBunch, RowResults};
 use crate::criterion::Entries;
 use crate::divergence::Fused;
 use crate::factors::Side;
@@ -48,6 +48,21 @@ impl Sum {
         match self {
             Self::Listed(sum) => sum.errors(side, at),
             Self::Streamed(sum) => sum.errors(side, at),
+        }
+    }
+
+    fn errors_and_slopes(&self, at: At<'_>, room: Vec<f64>) -> (Vec<f64>, Vec<f64>) {
+        match self {
+            Self::Listed(sum) => sum.errors_and_slopes(at, room),
+            Self::Streamed(sum) => {
+                let errors = sum.errors(Side::W, at);
+                let needs = Needs {
+                    factor: true,
+                    other: false,
+                };
+                let bars = sum.errors_cotangent(at, &vec![1.0; errors.len()], needs);
+                (errors, bars.factor.expect("it was asked for"))
+            }
         }
     }
 
@@ -114,6 +129,47 @@ impl DataTerm for Sparse {
         }
     }
 
+    fn takes_rows(&self) -> bool {
+        matches!(self.training, Sum::Listed(_))
+    }
+
+    fn rows_through(
+        &self,
+        bunch: RowBunch<'_>,
+        w: &mut [f64],
+        h: &[f64],
+        room: &dyn Fn(usize) -> Vec<f64>,
+    ) -> RowResults {
+        let Sum::Listed(training) = &self.training else {
+            unreachable!("these rows do not go one by one");
+        };
+        let Some(outer) = &self.outer else {
+            return training.rows_through(bunch, w, h);
+        };
+        let mut tangents = room(if bunch.with_gradient { w.len() } else { 0 });
+        training.tangents_through(bunch, w, h, &mut tangents);
+        let rank = w.len() / self.shape[0];
+        let at = At {
+            factor: w,
+            other: h,
+            rank,
+        };
+        if !bunch.with_gradient {
+            let errors = outer.errors(Side::W, at);
+            return RowResults {
+                errors,
+                ..RowResults::default()
+            };
+        }
+        let (errors, slopes) = outer.errors_and_slopes(at, room(w.len()));
+        let rows = tangents.chunks_exact(rank).zip(slopes.chunks_exact(rank));
+        let gradient = rows.map(|(dot, slope)| dot.iter().zip(slope).map(|(a, b)| a * b).sum());
+        RowResults {
+            errors,
+            gradient: gradient.collect(),
+        }
+    }
+
     fn denominator(&self) -> Denominator {
         match &self.training {
             Sum::Listed(sum) => sum.denominator(),
@@ -149,6 +205,11 @@ impl DataTerm for Sparse {
     fn outer_errors(&self, at: At<'_>) -> Vec<f64> {
         let sum = self.outer.as_ref().unwrap_or(&self.training);
         sum.errors(Side::W, at)
+    }
+
+    fn outer_slopes(&self, at: At<'_>, room: Vec<f64>) -> (Vec<f64>, Vec<f64>) {
+        let sum = self.outer.as_ref().unwrap_or(&self.training);
+        sum.errors_and_slopes(at, room)
     }
 
     fn outer_cotangent(&self, at: At<'_>, of: &[f64], needs: Needs) -> Bars {

@@ -84,7 +84,7 @@ impl Streamed {
     }
 
     fn is_plain(&self) -> bool {
-        self.entries.elsewhere == 1.0 && !self.entries.sides[0].is_weighted()
+        self.entries.elsewhere == 1.0 && !self.entries.is_weighted()
     }
 
     fn walk(&self) -> Walk<'_> {

@@ -10,9 +10,10 @@ use super::tile::Numbers;
 use crate::engine::{Entry, Lanes, Real};
 
 /// Entries in a strip: whole vectors on every processor, and few enough to stay in the cache.
-const STRIP: usize = 64;
-/// Vectors whose sums are computed together.
-const TOGETHER: usize = 4;
+pub(super) const STRIP: usize = 64;
+/// Vectors whose sums are in registers at the same time: of one sum, and of two.
+const TOGETHER: usize = 6;
+const TOGETHER_OF_BOTH: usize = 5;
 
 /// The result of a pass, in its lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,6 +29,8 @@ pub(super) enum What {
     PartsOfOther,
     /// D of each line.
     Errors,
+    /// D of each line, and its derivative in the factor's line.
+    ErrorsAndSlopes,
     /// The factor's cotangent, from those of its lines' errors.
     ErrorsOfFactor,
     /// The other factor's cotangent; the cotangents of errors belong to the indices.
@@ -46,20 +49,26 @@ pub(super) enum Taken {
     Y,
 }
 
-/// One pass over consecutive lines.
-pub(super) struct Strips<'a, D> {
+/// The computation for each entry.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Terms<D> {
     pub(super) what: What,
     pub(super) divergence: D,
-    pub(super) lines: &'a Lines,
     /// The weight of an entry that is not listed, and its terms.
     pub(super) elsewhere: f64,
     pub(super) taken: Taken,
     /// True if ∇⁺ of a listed entry differs from that of an entry that is not.
     pub(super) positive: bool,
-    /// The first line.
-    pub(super) first: usize,
     pub(super) floor: f64,
     pub(super) shift: f64,
+}
+
+/// One pass over consecutive lines.
+pub(super) struct Strips<'a, D> {
+    pub(super) terms: Terms<D>,
+    pub(super) lines: &'a Lines,
+    /// The first line.
+    pub(super) first: usize,
     pub(super) rank: usize,
     /// r numbers for each line.
     pub(super) own: &'a [f64],
@@ -74,22 +83,22 @@ pub(super) struct Strips<'a, D> {
     pub(super) error_bars: &'a [f64],
     /// r numbers for each of the lines, or one.
     pub(super) out: &'a mut [f64],
-    /// P, if it is requested.
+    /// P, or one number for each line, if it is requested.
     pub(super) second: &'a mut [f64],
 }
 
 /// The entries of a strip.
-struct Strip {
+pub(super) struct Strip {
     /// x, with the weights and the shift.
     x: [f64; STRIP],
     weights: [f64; STRIP],
-    y: [f64; STRIP],
+    pub(super) y: [f64; STRIP],
     /// Products with cotangents, then the coefficient of the other factor's line.
-    t: [f64; STRIP],
-    u: [f64; STRIP],
+    pub(super) t: [f64; STRIP],
+    pub(super) u: [f64; STRIP],
     /// Weighted ∇⁻ and ∇⁺.
-    negative: [f64; STRIP],
-    positive: [f64; STRIP],
+    pub(super) negative: [f64; STRIP],
+    pub(super) positive: [f64; STRIP],
 }
 
 impl<D: Entry> WithSimd for Strips<'_, D> {
@@ -98,16 +107,9 @@ impl<D: Entry> WithSimd for Strips<'_, D> {
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
         let (rank, width) = (self.rank, self.width);
-        let mut strip = Strip {
-            x: [1.0; STRIP],
-            weights: [0.0; STRIP],
-            y: [1.0; STRIP],
-            t: [0.0; STRIP],
-            u: [0.0; STRIP],
-            negative: [0.0; STRIP],
-            positive: [0.0; STRIP],
-        };
-        let each = if self.what == What::Errors { 1 } else { rank };
+        let Terms { what, positive, .. } = self.terms;
+        let mut strip = Strip::new();
+        let each = if what == What::Errors { 1 } else { rank };
         let lines = self.out.len() / each;
         let (mut first, mut second) = (vec![0.0; width], vec![0.0; width]);
         // A line, padded with zeros to whole vectors.
@@ -134,19 +136,19 @@ impl<D: Entry> WithSimd for Strips<'_, D> {
                 let places = &places[from..to];
                 strip.read(values, from, count, weights.map(|all| &all[from..to]));
                 let y_matters = D::NEGATIVE_VARIES
-                    || self.positive
-                    || !matches!(self.what, What::Parts | What::PartsTangent);
+                    || positive
+                    || !matches!(what, What::Parts | What::PartsTangent);
                 let Strip { y, t, u, .. } = &mut strip;
                 let [of_negative, of_positive] = &bars;
                 // (A line of the other factor is fetched once for all products with it.)
-                match self.what {
+                match what {
                     What::PartsTangent if y_matters => {
                         dots::<S, 2>(simd, [&own, of_negative], self.other, places, [y, t]);
                     }
                     What::PartsTangent => {
                         dots::<S, 1>(simd, [of_negative], self.other, places, [t]);
                     }
-                    What::PartsOfFactor if self.positive => {
+                    What::PartsOfFactor if positive => {
                         let lines = [&own, of_negative, of_positive];
                         dots::<S, 3>(simd, lines, self.other, places, [y, t, u]);
                     }
@@ -157,7 +159,7 @@ impl<D: Entry> WithSimd for Strips<'_, D> {
                     _ => {}
                 }
                 let Strip { t, u, .. } = &mut strip;
-                match self.what {
+                match what {
                     What::PartsTangent if moves => {
                         dots::<S, 1>(simd, [&own], self.other_bars[0], places, [u]);
                         for k in 0..count {
@@ -166,11 +168,12 @@ impl<D: Entry> WithSimd for Strips<'_, D> {
                     }
                     What::PartsOfOther => {
                         dots::<S, 1>(simd, [&own], self.other_bars[0], places, [t]);
-                        if self.positive {
+                        if positive {
                             dots::<S, 1>(simd, [&own], self.other_bars[1], places, [u]);
                         }
                     }
                     What::ErrorsOfFactor => strip.t[..count].fill(self.error_bars[line]),
+                    What::ErrorsAndSlopes => strip.t[..count].fill(1.0),
                     What::ErrorsOfOther => {
                         for (slot, place) in strip.t.iter_mut().zip(places) {
                             *slot = self.error_bars[*place as usize];
@@ -178,10 +181,11 @@ impl<D: Entry> WithSimd for Strips<'_, D> {
                     }
                     _ => {}
                 }
-                if self.what == What::Errors {
-                    error += self.errors::<S>(simd, count, &mut strip);
-                } else {
-                    self.entries::<S>(simd, count, &mut strip);
+                if matches!(what, What::Errors | What::ErrorsAndSlopes) {
+                    error += self.terms.errors::<S>(simd, count, &mut strip);
+                }
+                if what != What::Errors {
+                    self.terms.entries::<S>(simd, count, &mut strip);
                 }
                 let strip = &strip;
                 // (It is not a closure, which might not be compiled for each kind of processor.)
@@ -190,11 +194,11 @@ impl<D: Entry> WithSimd for Strips<'_, D> {
                         add::<S>(simd, $to, &$by[..count], $of, places)
                     };
                 }
-                match self.what {
+                match what {
                     What::Errors => {}
                     What::Parts => {
                         sum!(&mut first, strip.negative, self.other);
-                        if self.positive {
+                        if positive {
                             sum!(&mut second, strip.positive, self.other);
                         }
                     }
@@ -202,12 +206,12 @@ impl<D: Entry> WithSimd for Strips<'_, D> {
                         if D::NEGATIVE_VARIES {
                             sum!(&mut first, strip.t, self.other);
                         }
-                        if self.positive {
+                        if positive {
                             sum!(&mut second, strip.u, self.other);
                         }
                         if moves {
                             sum!(&mut first, strip.negative, self.other_bars[0]);
-                            if self.positive {
+                            if positive {
                                 sum!(&mut second, strip.positive, self.other_bars[0]);
                             }
                         }
@@ -215,23 +219,28 @@ impl<D: Entry> WithSimd for Strips<'_, D> {
                     What::PartsOfOther => {
                         sum!(&mut first, strip.t, self.other);
                         sum!(&mut first, strip.negative, self.other_bars[0]);
-                        if self.positive {
+                        if positive {
                             sum!(&mut first, strip.positive, self.other_bars[1]);
                         }
                     }
-                    What::PartsOfFactor | What::ErrorsOfFactor | What::ErrorsOfOther => {
+                    What::PartsOfFactor
+                    | What::ErrorsAndSlopes
+                    | What::ErrorsOfFactor
+                    | What::ErrorsOfOther => {
                         sum!(&mut first, strip.t, self.other);
                     }
                 }
                 from = to;
             }
-            if self.what == What::Errors {
+            if what == What::Errors {
                 self.out[index] = error;
                 continue;
             }
             let place = index * rank..(index + 1) * rank;
             self.out[place.clone()].copy_from_slice(&first[..rank]);
-            if !self.second.is_empty() {
+            if what == What::ErrorsAndSlopes {
+                self.second[index] = error;
+            } else if !self.second.is_empty() {
                 self.second[place].copy_from_slice(&second[..rank]);
             }
         }
@@ -239,8 +248,26 @@ impl<D: Entry> WithSimd for Strips<'_, D> {
 }
 
 impl Strip {
+    pub(super) fn new() -> Self {
+        Self {
+            x: [1.0; STRIP],
+            weights: [0.0; STRIP],
+            y: [1.0; STRIP],
+            t: [0.0; STRIP],
+            u: [0.0; STRIP],
+            negative: [0.0; STRIP],
+            positive: [0.0; STRIP],
+        }
+    }
+
     #[inline(always)]
-    fn read(&mut self, x: Numbers<'_, f64>, from: usize, count: usize, weights: Option<&[f64]>) {
+    pub(super) fn read(
+        &mut self,
+        x: Numbers<'_, f64>,
+        from: usize,
+        count: usize,
+        weights: Option<&[f64]>,
+    ) {
         x.copy(from, &mut self.x[..count]);
         match weights {
             Some(weights) => self.weights[..count].copy_from_slice(weights),
@@ -256,10 +283,10 @@ impl Strip {
     }
 }
 
-impl<D: Entry> Strips<'_, D> {
+impl<D: Entry> Terms<D> {
     /// The terms of the sums, from x, y, and the products with cotangents.
     #[inline(always)]
-    fn entries<S: Simd>(&self, simd: S, count: usize, strip: &mut Strip) {
+    pub(super) fn entries<S: Simd>(&self, simd: S, count: usize, strip: &mut Strip) {
         let lanes = f64::lanes::<S>();
         let count = count.next_multiple_of(lanes);
         let floor = Lanes::<f64, S>::splat(simd, self.floor);
@@ -335,7 +362,7 @@ impl<D: Entry> Strips<'_, D> {
 
     /// The errors of a strip, minus those that the closed form has added.
     #[inline(always)]
-    fn errors<S: Simd>(&self, simd: S, count: usize, strip: &mut Strip) -> f64 {
+    pub(super) fn errors<S: Simd>(&self, simd: S, count: usize, strip: &mut Strip) -> f64 {
         let lanes = f64::lanes::<S>();
         let floor = Lanes::<f64, S>::splat(simd, self.floor);
         let shift = Lanes::<f64, S>::splat(simd, self.shift);
@@ -357,11 +384,11 @@ impl<D: Entry> Strips<'_, D> {
                 Taken::One => value - elsewhere * raw,
                 Taken::Y => value - elsewhere * raw * raw * zero.constant(0.5),
             };
-            write::<S>(&mut strip.t, at, value);
+            write::<S>(&mut strip.u, at, value);
             at += lanes;
         }
         // (Values beyond the last entry have weight 0, but a term would be subtracted for them.)
-        strip.t[..count].iter().sum()
+        strip.u[..count].iter().sum()
     }
 }
 
@@ -373,7 +400,7 @@ fn write<S: Simd>(to: &mut [f64; STRIP], at: usize, value: Lanes<f64, S>) {
 
 /// The products of L lines with the lines of some indices.
 #[inline(always)]
-fn dots<S: Simd, const L: usize>(
+pub(super) fn dots<S: Simd, const L: usize>(
     simd: S,
     own: [&Vec<f64>; L],
     other: &[f64],
@@ -439,40 +466,79 @@ fn dots_of<S: Simd, const L: usize, const K: usize>(
 
 /// Adds the lines of some indices, each times its coefficient.
 #[inline(always)]
-fn add<S: Simd>(simd: S, to: &mut [f64], by: &[f64], of: &[f64], places: &[u32]) {
-    let width = to.len();
-    let to = f64::vectors_mut::<S>(to);
-    let mut from = 0;
-    while from < to.len() {
-        let count = TOGETHER.min(to.len() - from);
-        match count {
-            4 => add_some::<S, 4>(simd, &mut to[from..], from, width, by, of, places),
-            3 => add_some::<S, 3>(simd, &mut to[from..], from, width, by, of, places),
-            2 => add_some::<S, 2>(simd, &mut to[from..], from, width, by, of, places),
-            _ => add_some::<S, 1>(simd, &mut to[from..], from, width, by, of, places),
+pub(super) fn add<S: Simd>(simd: S, to: &mut [f64], by: &[f64], of: &[f64], places: &[u32]) {
+    add_each::<S, 1>(simd, [to], [by], of, places);
+}
+
+/// The same for two sums, with one coefficient for each.
+#[inline(always)]
+pub(super) fn add_both<S: Simd>(
+    simd: S,
+    to: [&mut [f64]; 2],
+    by: [&[f64]; 2],
+    of: &[f64],
+    places: &[u32],
+) {
+    add_each::<S, 2>(simd, to, by, of, places);
+}
+
+#[inline(always)]
+fn add_each<S: Simd, const L: usize>(
+    simd: S,
+    to: [&mut [f64]; L],
+    by: [&[f64]; L],
+    of: &[f64],
+    places: &[u32],
+) {
+    let mut to = to.map(|to| f64::vectors_mut::<S>(to));
+    let vectors = to[0].len();
+    let most = if L == 1 { TOGETHER } else { TOGETHER_OF_BOTH };
+    // Parts of about equal length: 6 is 3 + 3, not 5 + 1.
+    let blocks = vectors.div_ceil(most);
+    for block in 0..blocks {
+        let (from, end) = (block * vectors / blocks, (block + 1) * vectors / blocks);
+        macro_rules! with {
+            ($vectors:literal) => {
+                add_some::<S, L, $vectors>(simd, &mut to, from, by, of, places)
+            };
         }
-        from += count;
+        match end - from {
+            1 => with!(1),
+            2 => with!(2),
+            3 => with!(3),
+            4 => with!(4),
+            5 => with!(5),
+            _ => with!(6),
+        }
     }
 }
 
 #[inline(always)]
-fn add_some<S: Simd, const K: usize>(
+fn add_some<S: Simd, const L: usize, const K: usize>(
     simd: S,
-    to: &mut [S::f64s],
+    to: &mut [&mut [S::f64s]; L],
     from: usize,
-    width: usize,
-    by: &[f64],
+    by: [&[f64]; L],
     of: &[f64],
     places: &[u32],
 ) {
-    let mut sums: [S::f64s; K] = std::array::from_fn(|k| to[k]);
-    for (by, place) in by.iter().zip(places) {
-        let by = simd.splat_f64s(*by);
+    let width = to[0].len() * f64::lanes::<S>();
+    let mut sums = [[simd.splat_f64s(0.0); K]; L];
+    for l in 0..L {
+        sums[l].copy_from_slice(&to[l][from..from + K]);
+    }
+    let by = by.map(|by| &by[..places.len()]);
+    for (slot, place) in places.iter().enumerate() {
         let there = f64::vectors::<S>(&of[*place as usize * width..][..width]);
         let there = &there[from..from + K];
-        for k in 0..K {
-            sums[k] = simd.mul_add_f64s(by, there[k], sums[k]);
+        for l in 0..L {
+            let by = simd.splat_f64s(by[l][slot]);
+            for k in 0..K {
+                sums[l][k] = simd.mul_add_f64s(by, there[k], sums[l][k]);
+            }
         }
     }
-    to[..K].copy_from_slice(&sums);
+    for l in 0..L {
+        to[l][from..from + K].copy_from_slice(&sums[l]);
+    }
 }

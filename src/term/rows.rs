@@ -1,0 +1,392 @@
+//! Rows of W through a whole bunch, one row after the other: T updates, with their derivatives in
+//! the row's λ, and then the row's error.
+//!
+//! A row of W depends on its own entries of X alone, if its penalties do. So its lines of the other
+//! factor are fetched once for all T updates, and stay in the first-level cache. The derivative
+//! along λ_i is one tangent ẇ_i, and needs two products per entry and component more.
+
+use pulp::{Arch, Scalar, Simd, WithSimd};
+use rayon::prelude::*;
+
+use super::listed::Lines;
+use super::strip::{STRIP, Strip, Terms, What, add, add_both, dots};
+use crate::engine::{Aligned, Entry, Plan, Sums, Update};
+
+/// Numbers of gathered lines, at most: 64 kB.
+const GATHERED: usize = 1 << 13;
+
+/// A bunch over rows that do not depend on each other.
+#[derive(Debug, Clone, Copy)]
+pub struct RowBunch<'a> {
+    /// The rule of W.
+    pub(crate) plan: &'a Plan,
+    /// T.
+    pub(crate) length: usize,
+    /// One λ for each row. Empty if no penalty is tuned.
+    pub(crate) lambda: &'a [f64],
+    /// True if the derivatives along λ are requested.
+    pub(crate) with_gradient: bool,
+}
+
+/// The results of a bunch beside W: E_i and, if it is requested, dE_i/dλ_i of each row.
+#[derive(Debug, Default)]
+pub struct RowResults {
+    pub(crate) errors: Vec<f64>,
+    pub(crate) gradient: Vec<f64>,
+}
+
+/// The sums over entries in closed form.
+pub(super) enum Closed {
+    /// There are none.
+    Nothing,
+    /// The same P for all rows, r numbers.
+    Row(Vec<f64>),
+    /// P is w times this matrix, r×r.
+    Gram(Vec<f64>),
+}
+
+/// The input of all rows.
+#[derive(Clone, Copy)]
+pub(super) struct Through<'a, D> {
+    pub(super) terms: Terms<D>,
+    pub(super) lines: &'a Lines,
+    pub(super) bunch: RowBunch<'a>,
+    pub(super) closed: &'a Closed,
+    /// The other factor, with rows of whole vectors.
+    pub(super) other: &'a [f64],
+    pub(super) rank: usize,
+    pub(super) width: usize,
+}
+
+/// The results of some rows beside W. Those that are not requested are empty.
+#[derive(Default)]
+pub(super) struct Results<'a> {
+    /// ẇ, r numbers each.
+    pub(super) tangents: &'a mut [f64],
+    /// The errors of listed entries.
+    pub(super) errors: &'a mut [f64],
+    /// The derivative of the error along λ.
+    pub(super) gradient: &'a mut [f64],
+}
+
+impl<'a> Results<'a> {
+    /// The results of the first rows, and those of the rest.
+    fn split(self, rows: usize, rank: usize) -> (Self, Self) {
+        let cut = |of: &'a mut [f64], length: usize| {
+            let length = length.min(of.len());
+            of.split_at_mut(length)
+        };
+        let (tangents, more_tangents) = cut(self.tangents, rows * rank);
+        let (errors, more_errors) = cut(self.errors, rows);
+        let (gradient, more_gradient) = cut(self.gradient, rows);
+        let first = Self {
+            tangents,
+            errors,
+            gradient,
+        };
+        let rest = Self {
+            tangents: more_tangents,
+            errors: more_errors,
+            gradient: more_gradient,
+        };
+        (first, rest)
+    }
+}
+
+impl<D: Entry> Through<'_, D> {
+    /// Updates all rows. Tasks have whole rows, and end at these.
+    pub(super) fn run(self, ends: &[usize], w: &mut [f64], results: Results<'_>) {
+        let (mut w, mut results, mut first) = (w, results, 0);
+        let mut tasks = Vec::with_capacity(ends.len());
+        for end in ends {
+            let count = end - first;
+            let (rows, rest) = w.split_at_mut(count * self.rank);
+            w = rest;
+            let (of_rows, rest) = results.split(count, self.rank);
+            results = rest;
+            tasks.push((first, rows, of_rows));
+            first = *end;
+        }
+        let run = |(first, rows, results): (usize, &mut [f64], Results<'_>)| {
+            Arch::new().dispatch(Task {
+                through: self,
+                first,
+                rows,
+                results,
+            });
+        };
+        if tasks.len() == 1 {
+            tasks.into_iter().for_each(run);
+        } else {
+            tasks.into_par_iter().for_each(run);
+        }
+    }
+}
+
+/// Some rows.
+struct Task<'a, D> {
+    through: Through<'a, D>,
+    first: usize,
+    rows: &'a mut [f64],
+    results: Results<'a>,
+}
+
+/// The state of a row, in rows of whole vectors.
+struct Row {
+    w: Vec<f64>,
+    w_dot: Vec<f64>,
+    sums: Sums<Vec<f64>>,
+}
+
+impl<D: Entry> WithSimd for Task<'_, D> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(mut self, simd: S) {
+        let Through {
+            lines,
+            bunch,
+            other,
+            rank,
+            width,
+            ..
+        } = self.through;
+        let numbers = || vec![0.0; width];
+        let mut row = Row {
+            w: numbers(),
+            w_dot: numbers(),
+            sums: Sums {
+                positive: numbers(),
+                negative: numbers(),
+                positive_dot: numbers(),
+                negative_dot: numbers(),
+            },
+        };
+        let mut strip = Strip::new();
+        // (For a single update this would take longer than it saves.)
+        let most = if bunch.length > 1 {
+            GATHERED / width
+        } else {
+            0
+        };
+        let mut gathered = Aligned::<f64>::new(most * width);
+        let in_order: Vec<u32> = (0..most as u32).collect();
+        let rows = std::mem::take(&mut self.rows);
+        for (index, w) in rows.chunks_exact_mut(rank).enumerate() {
+            let line = self.first + index;
+            row.w[..rank].copy_from_slice(w);
+            row.w_dot.fill(0.0);
+            let (places, ..) = lines.of(line);
+            let (other, places) = if places.len() <= most {
+                let gathered = gathered.get_mut(places.len() * width);
+                for (to, place) in gathered.chunks_exact_mut(width).zip(places) {
+                    to.copy_from_slice(&other[*place as usize * width..][..width]);
+                }
+                (&*gathered, &in_order[..places.len()])
+            } else {
+                (other, places)
+            };
+            for step in 0..bunch.length {
+                self.through
+                    .sums::<S>(simd, line, (other, places), step > 0, &mut row, &mut strip);
+                self.through.update(line, &mut row);
+            }
+            w.copy_from_slice(&row.w[..rank]);
+            let Results {
+                tangents,
+                errors,
+                gradient,
+            } = &mut self.results;
+            if !tangents.is_empty() {
+                tangents[index * rank..(index + 1) * rank].copy_from_slice(&row.w_dot[..rank]);
+            }
+            if !errors.is_empty() {
+                let entries = (other, places);
+                let (error, slope) = self
+                    .through
+                    .errors::<S>(simd, line, entries, &row, &mut strip);
+                errors[index] = error;
+                if !gradient.is_empty() {
+                    gradient[index] = slope;
+                }
+            }
+        }
+    }
+}
+
+impl<D: Entry> Through<'_, D> {
+    /// N and P of a row and, if it `moves`, their derivatives.
+    #[inline(always)]
+    fn sums<S: Simd>(
+        &self,
+        simd: S,
+        line: usize,
+        (other, places): (&[f64], &[u32]),
+        moves: bool,
+        row: &mut Row,
+        strip: &mut Strip,
+    ) {
+        // (w⁽⁰⁾ does not depend on λ.)
+        let moves = moves && self.bunch.with_gradient;
+        let positive = self.terms.positive;
+        let Row { w, w_dot, sums } = row;
+        sums.negative.fill(0.0);
+        sums.negative_dot.fill(0.0);
+        self.closed.write(w, &mut sums.positive, self.rank);
+        self.closed
+            .write_dot(w_dot, &mut sums.positive_dot, self.rank);
+        let what = if moves {
+            What::PartsTangent
+        } else {
+            What::Parts
+        };
+        let terms = Terms { what, ..self.terms };
+        let (_, values, weights) = self.lines.of(line);
+        let mut from = 0;
+        while from < places.len() {
+            let to = places.len().min(from + STRIP);
+            let count = to - from;
+            let places = &places[from..to];
+            strip.read(values, from, count, weights.map(|all| &all[from..to]));
+            if moves {
+                let out = [&mut strip.y, &mut strip.t];
+                dots::<S, 2>(simd, [&*w, &*w_dot], other, places, out);
+            } else if D::NEGATIVE_VARIES || positive {
+                dots::<S, 1>(simd, [&*w], other, places, [&mut strip.y]);
+            }
+            terms.entries::<S>(simd, count, strip);
+            if moves && D::NEGATIVE_VARIES {
+                let to = [&mut sums.negative[..], &mut sums.negative_dot[..]];
+                let by = [&strip.negative[..count], &strip.t[..count]];
+                add_both::<S>(simd, to, by, other, places);
+            } else {
+                add::<S>(
+                    simd,
+                    &mut sums.negative,
+                    &strip.negative[..count],
+                    other,
+                    places,
+                );
+            }
+            if moves && positive {
+                let to = [&mut sums.positive[..], &mut sums.positive_dot[..]];
+                let by = [&strip.positive[..count], &strip.u[..count]];
+                add_both::<S>(simd, to, by, other, places);
+            } else if positive {
+                add::<S>(
+                    simd,
+                    &mut sums.positive,
+                    &strip.positive[..count],
+                    other,
+                    places,
+                );
+            }
+            from = to;
+        }
+    }
+
+    /// The error of the listed entries, and the derivative of the whole error along λ.
+    #[inline(always)]
+    fn errors<S: Simd>(
+        &self,
+        simd: S,
+        line: usize,
+        (other, places): (&[f64], &[u32]),
+        row: &Row,
+        strip: &mut Strip,
+    ) -> (f64, f64) {
+        let moves = self.bunch.with_gradient;
+        let Row { w, w_dot, .. } = row;
+        let terms = Terms {
+            what: What::ErrorsAndSlopes,
+            ..self.terms
+        };
+        let (_, values, weights) = self.lines.of(line);
+        let (mut error, mut slope) = (0.0, 0.0);
+        let mut from = 0;
+        while from < places.len() {
+            let to = places.len().min(from + STRIP);
+            let count = to - from;
+            let places = &places[from..to];
+            strip.read(values, from, count, weights.map(|all| &all[from..to]));
+            if moves {
+                let out = [&mut strip.y, &mut strip.t];
+                dots::<S, 2>(simd, [w, w_dot], other, places, out);
+            } else {
+                dots::<S, 1>(simd, [w], other, places, [&mut strip.y]);
+            }
+            error += terms.errors::<S>(simd, count, strip);
+            if moves {
+                terms.entries::<S>(simd, count, strip);
+                slope += strip.t[..count].iter().sum::<f64>();
+            }
+            from = to;
+        }
+        if moves {
+            slope += self.closed.slope(w, w_dot, self.rank);
+        }
+        (error, slope)
+    }
+
+    /// `Φ` and its derivative, from the sums.
+    #[inline(always)]
+    fn update(&self, line: usize, row: &mut Row) {
+        let (rank, RowBunch { plan, lambda, .. }) = (self.rank, self.bunch);
+        let Row { w, w_dot, sums } = row;
+        let update = Update {
+            plan,
+            first: line,
+            lambda: lambda.get(line..=line).unwrap_or(&[]),
+            w: &mut w[..rank],
+            w_dot: &mut w_dot[..rank],
+            sums: sums.as_mut().map(|sum| &mut sum[..rank]),
+        };
+        update.with_simd(Scalar::new());
+    }
+}
+
+impl Closed {
+    /// P.
+    #[inline(always)]
+    fn write(&self, w: &[f64], to: &mut [f64], rank: usize) {
+        to.fill(0.0);
+        match self {
+            Self::Nothing => {}
+            Self::Row(row) => to[..rank].copy_from_slice(row),
+            Self::Gram(gram) => multiply(gram, w, to, rank),
+        }
+    }
+
+    /// The derivative of the error along ẇ.
+    #[inline(always)]
+    fn slope(&self, w: &[f64], w_dot: &[f64], rank: usize) -> f64 {
+        let along = |row: &[f64]| row.iter().zip(w_dot).map(|(a, b)| a * b).sum::<f64>();
+        match self {
+            Self::Nothing => 0.0,
+            Self::Row(row) => along(row),
+            Self::Gram(gram) => {
+                let lines = gram.chunks_exact(rank).zip(w);
+                lines.map(|(line, w)| w * along(line)).sum()
+            }
+        }
+    }
+
+    /// Ṗ.
+    #[inline(always)]
+    fn write_dot(&self, w_dot: &[f64], to: &mut [f64], rank: usize) {
+        to.fill(0.0);
+        if let Self::Gram(gram) = self {
+            multiply(gram, w_dot, to, rank);
+        }
+    }
+}
+
+/// Adds w G, for a symmetric G.
+#[inline(always)]
+fn multiply(gram: &[f64], w: &[f64], to: &mut [f64], rank: usize) {
+    for (line, w) in gram.chunks_exact(rank).zip(w) {
+        for (to, entry) in to.iter_mut().zip(line) {
+            *to += w * entry;
+        }
+    }
+}
