@@ -336,7 +336,8 @@ fn compare_with_the_tape(
         column.map(|number| [number]).collect::<Vec<_>>().into()
     };
     // (At λ = 0 the terms of a hypergradient may cancel, so all iterations have one unit.)
-    let records: [(&str, fn(&altbi::Record) -> f64); 4] = [
+    type Number = fn(&altbi::Record) -> f64;
+    let records: [(&str, Number); 4] = [
         ("E", |of| of.outer_error),
         ("D", |of| of.divergence),
         ("objective", |of| of.objective),

@@ -49,14 +49,13 @@ impl<T: Real> WithSimd for Update<'_, T> {
             };
             term.penalty.add::<T, S>(simd, &weight, &point, &mut sums);
         }
-        let point = (w, w_dot);
         // (Two loops, because the compiler might compute both kinds of powers in a single one.)
         if self.plan.exponent == 1.0 {
-            multiply::<T, S>(simd, point, &sums, |ratio| (ratio, zero.constant(1.0)));
+            multiply::<T, S>(simd, w, w_dot, &sums, |ratio| (ratio, zero.constant(1.0)));
         } else {
             let floor = zero.constant(T::PRECISION.floor());
             let exponent = self.plan.exponent;
-            multiply::<T, S>(simd, point, &sums, |ratio| {
+            multiply::<T, S>(simd, w, w_dot, &sums, |ratio| {
                 // 0^γ = 0, with zero derivative.
                 let power = ratio.max(floor).power(exponent);
                 let slope = power * zero.constant(exponent) / ratio.max(floor);
@@ -73,7 +72,8 @@ impl<T: Real> WithSimd for Update<'_, T> {
 #[inline(always)]
 fn multiply<T: Real, S: Simd>(
     simd: S,
-    (w, w_dot): (&mut [T::Vector<S>], &mut [T::Vector<S>]),
+    w: &mut [T::Vector<S>],
+    w_dot: &mut [T::Vector<S>],
     sums: &Sums<&mut [T::Vector<S>]>,
     gain: impl Fn(Lanes<T, S>) -> (Lanes<T, S>, Lanes<T, S>),
 ) {

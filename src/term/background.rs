@@ -103,12 +103,12 @@ impl Background {
             }
             Taken::Y => {
                 let gram = gram(at.other, at.other, rank);
-                let half = |row: &[f64]| {
-                    let product = gram.chunks_exact(rank).zip(row);
-                    let product: f64 = product.map(|(line, f)| f * dot(line, row)).sum();
-                    0.5 * weight * product
+                let half = |product: &mut Vec<f64>, row: &[f64]| {
+                    product.fill(0.0);
+                    add_product_of_row(row, &gram, 0.5 * weight, product);
+                    dot(row, product)
                 };
-                Some(rows.map(half).collect())
+                Some(rows.map_init(|| vec![0.0; rank], half).collect())
             }
         }
     }
@@ -178,14 +178,19 @@ fn dot(a: &[f64], b: &[f64]) -> f64 {
 /// Adds c A G, for a symmetric r×r matrix G.
 pub(super) fn add_product(a: &[f64], gram: &[f64], rank: usize, weight: f64, to: &mut [f64]) {
     let rows = to.par_chunks_exact_mut(rank).with_min_len(ROWS / 16);
-    rows.zip(a.par_chunks_exact(rank)).for_each(|(to, row)| {
-        for (line, value) in gram.chunks_exact(rank).zip(row) {
-            let value = weight * value;
-            for (to, entry) in to.iter_mut().zip(line) {
-                *to += value * entry;
-            }
+    rows.zip(a.par_chunks_exact(rank))
+        .for_each(|(to, row)| add_product_of_row(row, gram, weight, to));
+}
+
+/// The same for one row.
+#[inline(always)]
+pub(super) fn add_product_of_row(row: &[f64], gram: &[f64], weight: f64, to: &mut [f64]) {
+    for (line, value) in gram.chunks_exact(to.len()).zip(row) {
+        let value = weight * value;
+        for (to, entry) in to.iter_mut().zip(line) {
+            *to += value * entry;
         }
-    });
+    }
 }
 
 /// `Σ_j rows_jk`, in pieces of fixed length, so that the number of threads does not matter.

@@ -8,8 +8,9 @@
 use pulp::{Arch, Scalar, Simd, WithSimd};
 use rayon::prelude::*;
 
+use super::background::add_product_of_row;
 use super::listed::Lines;
-use super::strip::{STRIP, Strip, Terms, What, add, add_both, dots};
+use super::strip::{STRIP, Strip, Terms, What, add, dots};
 use crate::engine::{Aligned, Entry, Plan, Sums, Update};
 
 /// Numbers of gathered lines, at most: 64 kB.
@@ -233,8 +234,11 @@ impl<D: Entry> Through<'_, D> {
         sums.negative.fill(0.0);
         sums.negative_dot.fill(0.0);
         self.closed.write(w, &mut sums.positive, self.rank);
-        self.closed
-            .write_dot(w_dot, &mut sums.positive_dot, self.rank);
+        sums.positive_dot.fill(0.0);
+        if moves {
+            self.closed
+                .add_dot(w_dot, &mut sums.positive_dot, self.rank);
+        }
         let what = if moves {
             What::PartsTangent
         } else {
@@ -248,38 +252,27 @@ impl<D: Entry> Through<'_, D> {
             let count = to - from;
             let places = &places[from..to];
             strip.read(values, from, count, weights.map(|all| &all[from..to]));
-            if moves {
+            let y_matters = D::NEGATIVE_VARIES || positive;
+            if moves && y_matters {
                 let out = [&mut strip.y, &mut strip.t];
                 dots::<S, 2>(simd, [&*w, &*w_dot], other, places, out);
-            } else if D::NEGATIVE_VARIES || positive {
+            } else if y_matters {
                 dots::<S, 1>(simd, [&*w], other, places, [&mut strip.y]);
             }
             terms.entries::<S>(simd, count, strip);
+            let negative = [&strip.negative[..count], &strip.t[..count]];
             if moves && D::NEGATIVE_VARIES {
                 let to = [&mut sums.negative[..], &mut sums.negative_dot[..]];
-                let by = [&strip.negative[..count], &strip.t[..count]];
-                add_both::<S>(simd, to, by, other, places);
+                add::<S, 2>(simd, to, negative, other, places);
             } else {
-                add::<S>(
-                    simd,
-                    &mut sums.negative,
-                    &strip.negative[..count],
-                    other,
-                    places,
-                );
+                add::<S, 1>(simd, [&mut sums.negative], [negative[0]], other, places);
             }
+            let both = [&strip.positive[..count], &strip.u[..count]];
             if moves && positive {
                 let to = [&mut sums.positive[..], &mut sums.positive_dot[..]];
-                let by = [&strip.positive[..count], &strip.u[..count]];
-                add_both::<S>(simd, to, by, other, places);
+                add::<S, 2>(simd, to, both, other, places);
             } else if positive {
-                add::<S>(
-                    simd,
-                    &mut sums.positive,
-                    &strip.positive[..count],
-                    other,
-                    places,
-                );
+                add::<S, 1>(simd, [&mut sums.positive], [both[0]], other, places);
             }
             from = to;
         }
@@ -353,7 +346,7 @@ impl Closed {
         match self {
             Self::Nothing => {}
             Self::Row(row) => to[..rank].copy_from_slice(row),
-            Self::Gram(gram) => multiply(gram, w, to, rank),
+            Self::Gram(gram) => add_product_of_row(w, gram, 1.0, &mut to[..rank]),
         }
     }
 
@@ -371,22 +364,11 @@ impl Closed {
         }
     }
 
-    /// Ṗ.
+    /// Adds Ṗ.
     #[inline(always)]
-    fn write_dot(&self, w_dot: &[f64], to: &mut [f64], rank: usize) {
-        to.fill(0.0);
+    fn add_dot(&self, w_dot: &[f64], to: &mut [f64], rank: usize) {
         if let Self::Gram(gram) = self {
-            multiply(gram, w_dot, to, rank);
-        }
-    }
-}
-
-/// Adds w G, for a symmetric G.
-#[inline(always)]
-fn multiply(gram: &[f64], w: &[f64], to: &mut [f64], rank: usize) {
-    for (line, w) in gram.chunks_exact(rank).zip(w) {
-        for (to, entry) in to.iter_mut().zip(line) {
-            *to += w * entry;
+            add_product_of_row(w_dot, gram, 1.0, &mut to[..rank]);
         }
     }
 }

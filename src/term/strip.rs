@@ -191,7 +191,7 @@ impl<D: Entry> WithSimd for Strips<'_, D> {
                 // (It is not a closure, which might not be compiled for each kind of processor.)
                 macro_rules! sum {
                     ($to:expr, $by:expr, $of:expr) => {
-                        add::<S>(simd, $to, &$by[..count], $of, places)
+                        add::<S, 1>(simd, [$to], [&$by[..count]], $of, places)
                     };
                 }
                 match what {
@@ -398,7 +398,8 @@ fn write<S: Simd>(to: &mut [f64; STRIP], at: usize, value: Lanes<f64, S>) {
     f64::vectors_mut::<S>(&mut to[at..at + lanes])[0] = value.value;
 }
 
-/// The products of L lines with the lines of some indices.
+/// The products of L lines with the lines of some indices. (A function of its own, which is
+/// compiled once for all divergences.)
 #[inline(always)]
 pub(super) fn dots<S: Simd, const L: usize>(
     simd: S,
@@ -407,30 +408,57 @@ pub(super) fn dots<S: Simd, const L: usize>(
     places: &[u32],
     out: [&mut [f64; STRIP]; L],
 ) {
-    let width = own[0].len();
-    macro_rules! with {
-        ($vectors:literal) => {
-            dots_of::<S, L, $vectors>(simd, own, other, places, out)
-        };
-    }
-    match width / f64::lanes::<S>() {
-        1 => with!(1),
-        2 => with!(2),
-        3 => with!(3),
-        4 => with!(4),
-        5 => with!(5),
-        _ => {
-            let own = own.map(|own| f64::vectors::<S>(own));
-            for (slot, place) in places.iter().enumerate() {
-                let there = &other[*place as usize * width..][..width];
-                let mut sums = [simd.splat_f64s(0.0); L];
-                for (k, there) in f64::vectors::<S>(there).iter().enumerate() {
-                    for l in 0..L {
-                        sums[l] = simd.mul_add_f64s(own[l][k], *there, sums[l]);
+    simd.vectorize(Dots {
+        own,
+        other,
+        places,
+        out,
+    });
+}
+
+struct Dots<'a, const L: usize> {
+    own: [&'a Vec<f64>; L],
+    other: &'a [f64],
+    places: &'a [u32],
+    out: [&'a mut [f64; STRIP]; L],
+}
+
+impl<const L: usize> WithSimd for Dots<'_, L> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) {
+        let Self {
+            own,
+            other,
+            places,
+            out,
+        } = self;
+        let width = own[0].len();
+        macro_rules! with {
+            ($vectors:literal) => {
+                dots_of::<S, L, $vectors>(simd, own, other, places, out)
+            };
+        }
+        match width / f64::lanes::<S>() {
+            1 => with!(1),
+            2 => with!(2),
+            3 => with!(3),
+            4 => with!(4),
+            5 => with!(5),
+            _ => {
+                let own = own.map(|own| f64::vectors::<S>(own));
+                for (slot, place) in places.iter().enumerate() {
+                    let there = &other[*place as usize * width..][..width];
+                    let mut sums = [simd.splat_f64s(0.0); L];
+                    for (k, there) in f64::vectors::<S>(there).iter().enumerate() {
+                        for l in 0..L {
+                            sums[l] = simd.mul_add_f64s(own[l][k], *there, sums[l]);
+                        }
                     }
-                }
-                for l in 0..L {
-                    out[l][slot] = simd.reduce_sum_f64s(sums[l]);
+                    for l in 0..L {
+                        out[l][slot] = simd.reduce_sum_f64s(sums[l]);
+                    }
                 }
             }
         }
@@ -464,51 +492,52 @@ fn dots_of<S: Simd, const L: usize, const K: usize>(
     }
 }
 
-/// Adds the lines of some indices, each times its coefficient.
+/// Adds the lines of some indices, each times its coefficient, to L sums. (A function of its own,
+/// too.)
 #[inline(always)]
-pub(super) fn add<S: Simd>(simd: S, to: &mut [f64], by: &[f64], of: &[f64], places: &[u32]) {
-    add_each::<S, 1>(simd, [to], [by], of, places);
-}
-
-/// The same for two sums, with one coefficient for each.
-#[inline(always)]
-pub(super) fn add_both<S: Simd>(
-    simd: S,
-    to: [&mut [f64]; 2],
-    by: [&[f64]; 2],
-    of: &[f64],
-    places: &[u32],
-) {
-    add_each::<S, 2>(simd, to, by, of, places);
-}
-
-#[inline(always)]
-fn add_each<S: Simd, const L: usize>(
+pub(super) fn add<S: Simd, const L: usize>(
     simd: S,
     to: [&mut [f64]; L],
     by: [&[f64]; L],
     of: &[f64],
     places: &[u32],
 ) {
-    let mut to = to.map(|to| f64::vectors_mut::<S>(to));
-    let vectors = to[0].len();
-    let most = if L == 1 { TOGETHER } else { TOGETHER_OF_BOTH };
-    // Parts of about equal length: 6 is 3 + 3, not 5 + 1.
-    let blocks = vectors.div_ceil(most);
-    for block in 0..blocks {
-        let (from, end) = (block * vectors / blocks, (block + 1) * vectors / blocks);
-        macro_rules! with {
-            ($vectors:literal) => {
-                add_some::<S, L, $vectors>(simd, &mut to, from, by, of, places)
-            };
-        }
-        match end - from {
-            1 => with!(1),
-            2 => with!(2),
-            3 => with!(3),
-            4 => with!(4),
-            5 => with!(5),
-            _ => with!(6),
+    simd.vectorize(Add { to, by, of, places });
+}
+
+struct Add<'a, const L: usize> {
+    to: [&'a mut [f64]; L],
+    by: [&'a [f64]; L],
+    of: &'a [f64],
+    places: &'a [u32],
+}
+
+impl<const L: usize> WithSimd for Add<'_, L> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) {
+        let Self { to, by, of, places } = self;
+        let mut to = to.map(|to| f64::vectors_mut::<S>(to));
+        let vectors = to[0].len();
+        let most = if L == 1 { TOGETHER } else { TOGETHER_OF_BOTH };
+        // Parts of about equal length: 6 is 3 + 3, not 5 + 1.
+        let blocks = vectors.div_ceil(most);
+        for block in 0..blocks {
+            let (from, end) = (block * vectors / blocks, (block + 1) * vectors / blocks);
+            macro_rules! with {
+                ($vectors:literal) => {
+                    add_some::<S, L, $vectors>(simd, &mut to, from, by, of, places)
+                };
+            }
+            match end - from {
+                1 => with!(1),
+                2 => with!(2),
+                3 => with!(3),
+                4 => with!(4),
+                5 => with!(5),
+                _ => with!(6),
+            }
         }
     }
 }
