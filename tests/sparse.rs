@@ -370,6 +370,10 @@ fn rows_that_go_through_a_bunch_one_by_one_give_what_the_tape_gives() {
         let config = AltBiConfig::new(rank).with_bunch(length).with_lambda(0.3);
         for penalty in penalties() {
             let name = penalty.penalty.name();
+            // (With one component its value is 1 for every row, and all derivatives are rounding.)
+            if (rank, name.as_str()) == (1, "hoyer") {
+                continue;
+            }
             for (problem, beta, criterion) in [
                 (&sparse(x(), Zeros::Data), 1.0, &training),
                 (&sparse(x(), Zeros::Data), 2.0, &training),
@@ -383,6 +387,17 @@ fn rows_that_go_through_a_bunch_one_by_one_give_what_the_tape_gives() {
                 (&thinned, 1.0, &unseen),
                 (&thinned, 1.0, &smoothed),
                 (&thinned, 2.0, &unseen),
+                // (With an empty row and an empty column.)
+                (
+                    &sparse(counts(26, 40, 3, false), Zeros::Data),
+                    1.0,
+                    &training,
+                ),
+                (
+                    &sparse(counts(26, 40, 3, false), Zeros::Data),
+                    2.0,
+                    &training,
+                ),
             ] {
                 let what = format!("r = {rank}, T = {length}, {name}, β = {beta}");
                 compare_with_the_tape(&what, problem, &config, &penalty, (beta, criterion));
@@ -408,12 +423,17 @@ fn rows_that_go_through_a_bunch_one_by_one_give_what_the_tape_gives() {
             );
         }
     }
+    let forward = AltBiConfig::new(5)
+        .with_lambda(0.3)
+        .with_hypergradient(Mode::Forward);
+    let l1 = PenaltyTerm::tuned(L1);
+    let problem = sparse(x(), Zeros::Data);
+    compare_with_the_tape("forward", &problem, &forward, &l1, (1.0, &training));
     // A row with more entries than the loops gather.
     let triplets =
         (0..1500u32).flat_map(|j| [(0, j, 1.0 + f64::from(j % 4)), (1 + j % 11, j, 2.0)]);
     let long = SparseMatrix::from_triplets([12, 1500], triplets.collect()).unwrap();
     let config = AltBiConfig::new(9).with_lambda(0.3);
-    let l1 = PenaltyTerm::tuned(L1);
     for (zeros, beta) in [
         (Zeros::Data, 1.0),
         (Zeros::Data, 2.0),

@@ -1,7 +1,7 @@
 //! A bunch on plain numbers: a fused data term and penalties on the host, without tensors.
 //!
-//! Adjoint mode and runs without derivatives use it if every penalty has a form on the host. The
-//! state and 1/P of each update are saved; the ratio N/P follows from two states. That takes 16
+//! Adjoint mode and runs without derivatives use it if every penalty has a form on the host. So does
+//! the paper's bunch on a sparse X, whose rows are taken one by one. In adjoint mode the state and 1/P of each update are saved; the ratio N/P follows from two states. That takes 16
 //! bytes per update for each entry of either factor.
 
 use std::sync::Arc;
@@ -117,18 +117,27 @@ struct Passed {
 impl Bunch {
     /// The same bunch on plain numbers, if its parts allow it.
     pub(crate) fn on_host(&self) -> Option<HostBunch<'_>> {
+        self.on_host_for(&ORDER)
+    }
+
+    /// The same, if the penalties of some factors allow it. It must not update others.
+    pub(crate) fn on_host_for(&self, sides: &[Side]) -> Option<HostBunch<'_>> {
         let Data::Fused(term) = &self.data else {
             return None;
         };
-        let terms = self.of_w.terms.iter().chain(&self.of_h.terms);
-        let known = terms
-            .into_iter()
-            .all(|term| term.penalty.on_host().is_some());
-        known.then(|| HostBunch {
+        let host = HostBunch {
             bunch: self,
             term,
             floor: self.precision.floor(),
-        })
+        };
+        let mut terms = sides.iter().flat_map(|side| &host.rule(*side).terms);
+        let known = terms.all(|term| term.penalty.on_host().is_some());
+        known.then_some(host)
+    }
+
+    /// The same for [`HostBunch::through_rows`], which has penalties of its own.
+    pub(crate) fn by_rows(&self) -> Option<HostBunch<'_>> {
+        self.on_host_for(&[]).filter(|host| host.term.takes_rows())
     }
 }
 
@@ -298,20 +307,17 @@ impl<'a> HostBunch<'a> {
     }
 
     /// T updates of W, row by row. Returns E, and dE/dλ_i of each row if it is requested.
+    ///
+    /// # Shapes
+    /// `w` n×r, `h` m×r; n derivatives.
     pub(crate) fn through_rows(
         &self,
         bunch: RowBunch<'_>,
         w: &mut [f64],
         h: &[f64],
     ) -> (f64, Vec<f64>) {
-        let room = |length| self.room(length);
-        let RowResults { errors, gradient } = self.term.rows_through(bunch, w, h, &room);
+        let RowResults { errors, gradient } = self.term.rows_through(bunch, w, h);
         (self.bunch.processes.total(errors.iter().sum()), gradient)
-    }
-
-    /// Returns true if the term supports [`through_rows`](Self::through_rows).
-    pub(crate) fn takes_rows(&self) -> bool {
-        self.term.takes_rows()
     }
 
     /// One update of a factor whose penalties have fixed weights.
@@ -345,7 +351,7 @@ impl<'a> HostBunch<'a> {
         let at = end.at(Side::W);
         let (errors, mut alpha) = match self.bunch.span {
             Span::One(Side::W) => {
-                let (errors, slopes) = self.term.outer_slopes(at, self.room(end.w.len()));
+                let (errors, slopes) = self.term.outer_slopes(at);
                 (errors, [slopes, Vec::new()])
             }
             span => {

@@ -4,7 +4,7 @@
 //! |---|---|---|
 //! | autodiff | tensor operations as large as X; hypergradients by any [`Mode`], reverse by default | everything, your own plug-ins included |
 //! | fused | a data term for everything that touches X, tensor operations for the rest; any [`Mode`] | β-divergences; any penalty, scope, span, mask; training and held-out error |
-//! | fused | hand-written loops for the paper's bunch: a block of rows goes through all T updates, value and derivative together, while its x stays in the cache | β-divergences; ℓ1, ½ℓ2², group, squared ℓ1, Hoyer and no penalty, also summed |
+//! | fused | hand-written loops for the paper's bunch: a block of rows (a single row of a sparse X) goes through all T updates, value and derivative together, while its x stays in the cache | β-divergences; ℓ1, ½ℓ2², group, squared ℓ1, Hoyer and no penalty, also summed |
 //!
 //! Both compute the same numbers. A run with [`EngineChoice::Auto`] checks this on its own data:
 //! both engines compute its first iteration (on some rows and columns of a large X), with the

@@ -63,7 +63,8 @@ impl Setup {
             self.of_w.divergence.as_ref(),
             self.criterion.as_ref(),
         )?;
-        let taped = self.taped(problem, data)?.by_rows(self.by_rows(problem));
+        let taped = self.taped(problem, data)?;
+        let taped = taped.by_rows(self.plan_of_rows(problem));
         Ok(match loops {
             Some(loops) => Box::new(SplitLoops { loops, of_h: taped }),
             None => Box::new(taped),
@@ -131,10 +132,10 @@ impl Setup {
     }
 
     /// The rule of W, if the rows of a sparse X can go through the paper's bunch one by one.
-    fn by_rows(&self, problem: &Problem) -> Option<Plan> {
+    fn plan_of_rows(&self, problem: &Problem) -> Option<Plan> {
         let by_tangents = matches!(self.mode, Mode::Reverse | Mode::Forward);
         let known = self.is_papers()
-            && (!self.tuned || by_tangents)
+            && (by_tangents || self.of_w.tuned().next().is_none())
             && problem.is_sparse()
             && problem.precision() == Precision::F64;
         known.then(|| Plan::of(&self.of_w).ok()).flatten()

@@ -47,8 +47,7 @@ impl Taped {
 
     /// The same with rows of W that go through a bunch one by one, if the data term supports it.
     pub(super) fn by_rows(mut self, plan: Option<Plan>) -> Self {
-        let supported = self.bunch.on_host().is_some_and(|host| host.takes_rows());
-        self.by_rows = plan.filter(|_| supported);
+        self.by_rows = plan.filter(|_| self.bunch.by_rows().is_some());
         self
     }
 
@@ -94,7 +93,11 @@ impl Taped {
         if self.units == Units::Relative {
             self.scales = self.scales_at(&Pair::of(problem, factors));
         }
-        let host = self.bunch.on_host().expect("it was asked for");
+        let host = match &self.by_rows {
+            Some(_) => self.bunch.by_rows(),
+            None => self.bunch.on_host(),
+        };
+        let host = host.expect("it was asked for");
         let (_, tuned) = self.bunch.tuned();
         let mut parts = self.layout.split(lambda);
         parts.truncate(tuned);
@@ -106,8 +109,14 @@ impl Taped {
         let weights = weights.map(|(part, shape)| Spread::new(part.into_iter().collect(), *shape));
         let weights: Vec<Spread> = weights.collect();
         let rank = factors.w.ncols();
-        let mut h = host.room(factors.h.len());
-        transpose(factors.h.view(), &mut h);
+        let covers_h = self.bunch.span.covers(Side::H);
+        let h = if covers_h {
+            let mut h = host.room(factors.h.len());
+            transpose(factors.h.view(), &mut h);
+            h
+        } else {
+            taken_by_columns(&mut factors.h, |length| host.room(length))
+        };
         // W is moved, not copied. If the bunch does not update it, it is moved back below.
         let start = HostPair {
             w: Arc::new(numbers(std::mem::take(&mut factors.w))),
@@ -116,12 +125,13 @@ impl Taped {
         };
         let (end, outer_error) = match (gradient, &self.by_rows) {
             (gradient, Some(plan)) => {
+                let lambda = lambda.as_standard_layout();
                 let HostPair { w, h, rank } = start;
                 let mut w = Arc::unwrap_or_clone(w);
                 let bunch = RowBunch {
                     plan,
                     length: self.bunch.length,
-                    lambda: lambda.as_slice().expect("a column"),
+                    lambda: lambda.as_slice().expect("in row order"),
                     with_gradient: gradient.is_some(),
                 };
                 let (outer_error, gradients) = host.through_rows(bunch, &mut w, &h);
@@ -166,11 +176,13 @@ impl Taped {
         let w = Array2::from_shape_vec((n, rank), Arc::unwrap_or_clone(end.w));
         factors.w = w.expect("a factor fills its shape");
         problem.round(&mut factors.w);
-        if self.bunch.span.covers(Side::H) {
+        if covers_h {
             set_transposed(&mut factors.h, &end.h);
             problem.round(&mut factors.h);
+            host.keep(Arc::try_unwrap(end.h).unwrap_or_default());
+        } else {
+            factors.h = by_columns(Arc::unwrap_or_clone(end.h), rank);
         }
-        host.keep(Arc::try_unwrap(end.h).unwrap_or_default());
         Errors {
             outer_error,
             divergence,
@@ -208,34 +220,37 @@ impl Engine for Taped {
             return;
         };
         let other = side.other();
-        if let Some(host) = self.bunch.on_host() {
+        if let Some(host) = self.bunch.on_host_for(&[other]) {
             let rank = factors.w.ncols();
-            let w = factors.w.as_standard_layout();
-            let w = w.as_slice().expect("in row order");
-            let mut h = host.room(factors.h.len());
-            transpose(factors.h.view(), &mut h);
-            let (factor, fixed) = match other {
-                Side::W => (w, h.as_slice()),
-                Side::H => (h.as_slice(), w),
-            };
-            let at = At {
-                factor,
-                other: fixed,
-                rank,
-            };
-            let shape = (factor.len() / rank, rank);
-            let updated = host.update_one(other, at);
-            host.keep(h);
+            let room = |length| host.room(length);
             match other {
                 Side::W => {
-                    let w = Array2::from_shape_vec(shape, updated);
-                    factors.w = w.expect("a factor fills its shape");
+                    let mut h = room(factors.h.len());
+                    transpose(factors.h.view(), &mut h);
+                    let w = numbers(std::mem::take(&mut factors.w));
+                    let at = At {
+                        factor: &w,
+                        other: &h,
+                        rank,
+                    };
+                    let updated = host.update_one(other, at);
+                    let updated = Array2::from_shape_vec((w.len() / rank, rank), updated);
+                    factors.w = updated.expect("a factor fills its shape");
                     problem.round(&mut factors.w);
+                    host.keep(w);
+                    host.keep(h);
                 }
                 Side::H => {
-                    set_transposed(&mut factors.h, &updated);
-                    host.keep(updated);
+                    let h = taken_by_columns(&mut factors.h, room);
+                    let w = factors.w.as_standard_layout();
+                    let at = At {
+                        factor: &h,
+                        other: w.as_slice().expect("in row order"),
+                        rank,
+                    };
+                    factors.h = by_columns(host.update_one(other, at), rank);
                     problem.round(&mut factors.h);
+                    host.keep(h);
                 }
             }
             return;
@@ -261,8 +276,8 @@ impl Engine for Taped {
         lambda: &Array2<f64>,
         gradient: Option<&mut Array2<f64>>,
     ) -> Result<Errors> {
-        let by_hand = self.mode == Mode::Adjoint || self.by_rows.is_some();
-        if self.bunch.on_host().is_some() && (gradient.is_none() || by_hand) {
+        let by_hand = gradient.is_none() || self.mode == Mode::Adjoint;
+        if self.by_rows.is_some() || by_hand && self.bunch.on_host().is_some() {
             return Ok(self.bunch_on_host(problem, factors, lambda, gradient));
         }
         let pair = Pair::of(problem, factors);
@@ -330,7 +345,8 @@ impl Engine for Taped {
             factors.w.as_slice(),
             self.bunch.of_h.terms.is_empty(),
         ) {
-            let lambda = lambda.as_slice().expect("a column");
+            let lambda = lambda.as_standard_layout();
+            let lambda = lambda.as_slice().expect("in row order");
             let own = plan.penalty::<f64>(w, factors.w.ncols(), lambda);
             return self.bunch.processes.total(own);
         }
@@ -349,6 +365,23 @@ fn numbers(matrix: Array2<f64>) -> Vec<f64> {
         unreachable!("a whole matrix begins with its first entry");
     }
     matrix.iter().copied().collect()
+}
+
+/// The columns of H, one after the other. An H that is stored in that order is not copied.
+fn taken_by_columns(h: &mut Array2<f64>, room: impl Fn(usize) -> Vec<f64>) -> Vec<f64> {
+    let turned = std::mem::take(h).reversed_axes();
+    if turned.is_standard_layout() {
+        return numbers(turned);
+    }
+    let mut columns = room(turned.len());
+    transpose(turned.t(), &mut columns);
+    columns
+}
+
+/// H from its columns, stored in that order.
+fn by_columns(columns: Vec<f64>, rank: usize) -> Array2<f64> {
+    let turned = Array2::from_shape_vec((columns.len() / rank, rank), columns);
+    turned.expect("a factor fills its shape").reversed_axes()
 }
 
 /// Sets H from Hᵀ, row by row, in the memory that H has.

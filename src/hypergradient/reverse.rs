@@ -16,20 +16,21 @@ use crate::numerics::to_host;
 /// two bunches.
 ///
 /// # Memory
-/// On a fused data term the tape holds some n×r and m×r matrices per update. On tensors as large as
-/// X it keeps about ten n×m and twenty n×r matrices per update. If rows of W are independent, they
-/// are then taken in blocks of [`block_rows`](Reverse::block_rows) and the memory does not grow
-/// with n beyond a block.
+/// On a fused data term the tape holds the state and 1/P of each update, 16 bytes for each entry of
+/// the updated factor, and what the penalties' operations keep. On tensors as large as X it keeps
+/// about ten n×m and twenty n×r matrices per update. If rows of W are independent, they are then
+/// taken in blocks of [`block_rows`](Reverse::block_rows) and the memory does not grow with n beyond
+/// a block.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Reverse {
-    /// Rows per tape. `None` chooses blocks with about 2¹⁴ entries of x (128 kB), so that the
+    /// Rows per tape. `None` chooses blocks with about 2¹⁵ entries of x (256 kB), so that the
     /// result of an operation is in the cache for the next. The blocks do not depend on the
     /// machine.
     pub block_rows: Option<usize>,
 }
 
 /// Entries of a block's x that `block_rows: None` aims for.
-const BLOCK_ENTRIES: usize = 1 << 14;
+const BLOCK_ENTRIES: usize = 1 << 15;
 /// Smallest number of rows of a block. Matrix products with fewer rows are inefficient.
 const LEAST_ROWS: usize = 16;
 

@@ -131,14 +131,20 @@ impl Outcome {
             }
             _ => (&state.factors, &state.lambda, &state.lambda, &state.record),
         };
+        // (During a run H may be stored by columns.)
+        let factors = Factors {
+            w: factors.w.clone(),
+            h: factors.h.as_standard_layout().into_owned(),
+        };
+        let paper_relative_error = paper_relative_error(problem, &factors);
         let Factors { w, h } = factors;
         Self {
             relative_error: relative_error(problem, &rules.1.without_terms(), record.divergence),
-            paper_relative_error: paper_relative_error(problem, factors),
-            sparsity_w: sparsity_w_over(w, problem.processes()),
-            sparsity_h: sparsity_h(h),
-            w: w.clone(),
-            h: h.clone(),
+            paper_relative_error,
+            sparsity_w: sparsity_w_over(&w, problem.processes()),
+            sparsity_h: sparsity_h(&h),
+            w,
+            h,
             lambda: lambda.clone(),
             lambda_at_end: state.lambda.clone(),
             acting_lambda: acted.clone(),

@@ -172,8 +172,11 @@ impl Solver {
         let found = if problem.is_small() {
             compare()
         } else {
-            // (A thread of its own takes the memory of the tape with it. Several would need more.)
-            new_pool(1).and_then(|pool| pool.install(compare))
+            // (The memory of the tape belongs to this thread and is freed with it. More threads would
+            // need more. A worker that waited for the pool itself would start another fit meanwhile.)
+            let alone = || new_pool(1).and_then(|pool| pool.install(compare));
+            let joined = std::thread::scope(|scope| scope.spawn(alone).join());
+            joined.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
         };
         let found = problem.processes().agree(found)?;
         let found = Agreement::over(found, problem.processes());

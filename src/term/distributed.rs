@@ -104,14 +104,8 @@ impl DataTerm for Distributed {
         self.own.takes_rows()
     }
 
-    fn rows_through(
-        &self,
-        bunch: RowBunch<'_>,
-        w: &mut [f64],
-        h: &[f64],
-        room: &dyn Fn(usize) -> Vec<f64>,
-    ) -> RowResults {
-        self.own.rows_through(bunch, w, h, room)
+    fn rows_through(&self, bunch: RowBunch<'_>, w: &mut [f64], h: &[f64]) -> RowResults {
+        self.own.rows_through(bunch, w, h)
     }
 
     fn denominator(&self) -> Denominator {
@@ -152,8 +146,8 @@ impl DataTerm for Distributed {
         self.own.outer_errors(at)
     }
 
-    fn outer_slopes(&self, at: At<'_>, room: Vec<f64>) -> (Vec<f64>, Vec<f64>) {
-        self.own.outer_slopes(at, room)
+    fn outer_slopes(&self, at: At<'_>) -> (Vec<f64>, Vec<f64>) {
+        self.own.outer_slopes(at)
     }
 
     fn outer_cotangent(&self, at: At<'_>, of: &[f64], needs: Needs) -> Bars {

@@ -337,8 +337,11 @@ impl Listed {
         }
     }
 
-    /// T updates of W's rows in place, row after row. The errors and their derivatives along λ are
-    /// these terms' own.
+    /// T updates of W's rows in place, row after row. E is D here: errors and derivatives are those
+    /// of the fitted entries.
+    ///
+    /// # Shapes
+    /// `w` n×r, `h` m×r.
     pub(super) fn rows_through(&self, bunch: RowBunch<'_>, w: &mut [f64], h: &[f64]) -> RowResults {
         let count = self.entries.side(Side::W).count();
         let mut found = RowResults {
@@ -360,7 +363,10 @@ impl Listed {
         found
     }
 
-    /// The same, with the tangents of rows, n×r, instead of errors.
+    /// The same, with the tangents of rows instead of errors.
+    ///
+    /// # Shapes
+    /// `tangents` n×r, or empty.
     pub(super) fn tangents_through(
         &self,
         bunch: RowBunch<'_>,
@@ -404,11 +410,13 @@ impl Listed {
     }
 
     /// The errors of W's rows, and the derivative of each in its row of W.
-    pub(super) fn errors_and_slopes(&self, at: At<'_>, room: Vec<f64>) -> (Vec<f64>, Vec<f64>) {
+    ///
+    /// # Shapes
+    /// n and n×r.
+    pub(super) fn errors_and_slopes(&self, at: At<'_>) -> (Vec<f64>, Vec<f64>) {
         let lines = self.entries.side(Side::W);
         let mut errors = vec![0.0; lines.count()];
-        let mut slopes = room;
-        slopes.resize(at.factor.len(), 0.0);
+        let mut slopes = vec![0.0; at.factor.len()];
         let job = Job::new(at.factor, at.other, at.rank);
         self.walk(
             What::ErrorsAndSlopes,
@@ -499,7 +507,8 @@ impl Listed {
         }
     }
 
-    pub(super) fn terms<D>(&self, what: What, divergence: D, shift: f64) -> Terms<D> {
+    /// The computation of a pass for each entry.
+    fn terms<D>(&self, what: What, divergence: D, shift: f64) -> Terms<D> {
         Terms {
             what,
             divergence,

@@ -9,14 +9,15 @@
 //!
 //! and their derivatives in both factors. A [`DataTerm`] computes these on plain numbers, and
 //! `tape` turns them into two operations on Burn's tape. So reverse mode is Burn's own, but no
-//! matrix as large as X is made.
+//! matrix as large as X is made. The paper's bunch on a sparse X needs no tape: `rows` carries the
+//! derivatives along.
 //!
 //! | implementation | method |
 //! |---|---|
 //! | the reference | tensor operations ([`Rule`](crate::update::Rule), [`Criterion`](crate::Criterion)): any divergence, any device |
 //! | `dense` | fused loops over blocks of rows: the β-divergences, and plug-ins with functions of plain numbers |
 //! | `quadratic` | β = 2 without weights: products with X and Gram matrices |
-//! | `sparse` | a sparse X: entries that are `listed`, and all zeros at once or `streamed` |
+//! | `sparse` | a sparse X: entries that are `listed`, and all zeros at once or `streamed`; `rows` that go through the paper's bunch one by one |
 //! | `distributed` | the rows of one process by any of these, and sums over all processes |
 
 mod background;
@@ -162,18 +163,11 @@ pub trait DataTerm: Debug + Send + Sync {
         false
     }
 
-    /// T updates of W's rows in place, one row after the other, and E at their end. `room` is memory
-    /// of a length, with anything in it.
+    /// T updates of W's rows in place, one row after the other, and E at their end.
     ///
     /// # Shapes
     /// `w` n×r, `h` m×r.
-    fn rows_through(
-        &self,
-        _bunch: RowBunch<'_>,
-        _w: &mut [f64],
-        _h: &[f64],
-        _room: &dyn Fn(usize) -> Vec<f64>,
-    ) -> RowResults {
+    fn rows_through(&self, _bunch: RowBunch<'_>, _w: &mut [f64], _h: &[f64]) -> RowResults {
         unreachable!("it is called for terms that support it")
     }
 
@@ -203,8 +197,7 @@ pub trait DataTerm: Debug + Send + Sync {
     ///
     /// # Shapes
     /// n and n×r.
-    fn outer_slopes(&self, at: At<'_>, room: Vec<f64>) -> (Vec<f64>, Vec<f64>) {
-        let _ = room;
+    fn outer_slopes(&self, at: At<'_>) -> (Vec<f64>, Vec<f64>) {
         let errors = self.outer_errors(at);
         let needs = Needs {
             factor: true,

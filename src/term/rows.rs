@@ -2,8 +2,8 @@
 //! the row's λ, and then the row's error.
 //!
 //! A row of W depends on its own entries of X alone, if its penalties do. So its lines of the other
-//! factor are fetched once for all T updates, and stay in the first-level cache. The derivative
-//! along λ_i is one tangent ẇ_i, and needs two products per entry and component more.
+//! factor are copied once for all T updates, and stay in the cache. The derivative along λ_i is one
+//! tangent ẇ_i. Under KL it needs two products per entry and component more.
 
 use pulp::{Arch, Scalar, Simd, WithSimd};
 use rayon::prelude::*;
@@ -17,6 +17,9 @@ use crate::engine::{Aligned, Entry, Plan, Sums, Update};
 const GATHERED: usize = 1 << 13;
 
 /// A bunch over rows that do not depend on each other.
+///
+/// # Shapes
+/// `lambda` has n numbers, or none.
 #[derive(Debug, Clone, Copy)]
 pub struct RowBunch<'a> {
     /// The rule of W.
@@ -30,6 +33,9 @@ pub struct RowBunch<'a> {
 }
 
 /// The results of a bunch beside W: E_i and, if it is requested, dE_i/dλ_i of each row.
+///
+/// # Shapes
+/// n numbers each.
 #[derive(Debug, Default)]
 pub struct RowResults {
     pub(crate) errors: Vec<f64>,
@@ -53,9 +59,10 @@ pub(super) struct Through<'a, D> {
     pub(super) lines: &'a Lines,
     pub(super) bunch: RowBunch<'a>,
     pub(super) closed: &'a Closed,
-    /// The other factor, with rows of whole vectors.
+    /// The other factor, m rows of whole vectors.
     pub(super) other: &'a [f64],
     pub(super) rank: usize,
+    /// r, rounded up to whole vectors.
     pub(super) width: usize,
 }
 

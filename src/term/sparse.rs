@@ -10,6 +10,8 @@
 //! have another divergence. Numbers have 64 bits for every precision of the run, because most of
 //! the time is spent on loading lines of the factors.
 
+use rayon::prelude::*;
+
 use super::dense::Asked;
 use super::listed::{Entries as ListedEntries, Listed};
 use super::streamed::Streamed;
@@ -51,9 +53,9 @@ impl Sum {
         }
     }
 
-    fn errors_and_slopes(&self, at: At<'_>, room: Vec<f64>) -> (Vec<f64>, Vec<f64>) {
+    fn errors_and_slopes(&self, at: At<'_>) -> (Vec<f64>, Vec<f64>) {
         match self {
-            Self::Listed(sum) => sum.errors_and_slopes(at, room),
+            Self::Listed(sum) => sum.errors_and_slopes(at),
             Self::Streamed(sum) => {
                 let errors = sum.errors(Side::W, at);
                 let needs = Needs {
@@ -133,20 +135,14 @@ impl DataTerm for Sparse {
         matches!(self.training, Sum::Listed(_))
     }
 
-    fn rows_through(
-        &self,
-        bunch: RowBunch<'_>,
-        w: &mut [f64],
-        h: &[f64],
-        room: &dyn Fn(usize) -> Vec<f64>,
-    ) -> RowResults {
+    fn rows_through(&self, bunch: RowBunch<'_>, w: &mut [f64], h: &[f64]) -> RowResults {
         let Sum::Listed(training) = &self.training else {
             unreachable!("these rows do not go one by one");
         };
         let Some(outer) = &self.outer else {
             return training.rows_through(bunch, w, h);
         };
-        let mut tangents = room(if bunch.with_gradient { w.len() } else { 0 });
+        let mut tangents = vec![0.0; if bunch.with_gradient { w.len() } else { 0 }];
         training.tangents_through(bunch, w, h, &mut tangents);
         let rank = w.len() / self.shape[0];
         let at = At {
@@ -161,8 +157,10 @@ impl DataTerm for Sparse {
                 ..RowResults::default()
             };
         }
-        let (errors, slopes) = outer.errors_and_slopes(at, room(w.len()));
-        let rows = tangents.chunks_exact(rank).zip(slopes.chunks_exact(rank));
+        let (errors, slopes) = outer.errors_and_slopes(at);
+        let rows = tangents
+            .par_chunks_exact(rank)
+            .zip(slopes.par_chunks_exact(rank));
         let gradient = rows.map(|(dot, slope)| dot.iter().zip(slope).map(|(a, b)| a * b).sum());
         RowResults {
             errors,
@@ -207,9 +205,9 @@ impl DataTerm for Sparse {
         sum.errors(Side::W, at)
     }
 
-    fn outer_slopes(&self, at: At<'_>, room: Vec<f64>) -> (Vec<f64>, Vec<f64>) {
+    fn outer_slopes(&self, at: At<'_>) -> (Vec<f64>, Vec<f64>) {
         let sum = self.outer.as_ref().unwrap_or(&self.training);
-        sum.errors_and_slopes(at, room)
+        sum.errors_and_slopes(at)
     }
 
     fn outer_cotangent(&self, at: At<'_>, of: &[f64], needs: Needs) -> Bars {

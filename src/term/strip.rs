@@ -89,12 +89,12 @@ pub(super) struct Strips<'a, D> {
 
 /// The entries of a strip.
 pub(super) struct Strip {
-    /// x, with the weights and the shift.
     x: [f64; STRIP],
     weights: [f64; STRIP],
     pub(super) y: [f64; STRIP],
-    /// Products with cotangents, then the coefficient of the other factor's line.
+    /// Products with cotangents or tangents, then the coefficient of the other factor's line.
     pub(super) t: [f64; STRIP],
+    /// The same for P. Also the errors.
     pub(super) u: [f64; STRIP],
     /// Weighted ∇⁻ and ∇⁺.
     pub(super) negative: [f64; STRIP],
@@ -492,8 +492,8 @@ fn dots_of<S: Simd, const L: usize, const K: usize>(
     }
 }
 
-/// Adds the lines of some indices, each times its coefficient, to L sums. (A function of its own,
-/// too.)
+/// Adds the lines of some indices, each times its coefficient, to L sums. (It is compiled once for
+/// all divergences, too.)
 #[inline(always)]
 pub(super) fn add<S: Simd, const L: usize>(
     simd: S,

@@ -62,8 +62,10 @@ struct SavedUpdate {
     side: Side,
     factor: NdArrayTensor,
     other: NdArrayTensor,
-    /// q = N/P, and 1/P with P at least at its floor; n×r.
-    ratio: Arc<Vec<f64>>,
+    /// The updated factor. Its ratio to the old one is q^γ, with q = N/P.
+    updated: NdArrayTensor,
+    /// 1/P with P at least at its floor, n×r. Entries of the factor that are 0 have no such ratio and
+    /// need no P; their q is here instead.
     inverse: Arc<Vec<f64>>,
     gamma: Gamma,
     floor: f64,
@@ -92,45 +94,44 @@ fn forward(
         rank,
     };
     let PartsOf {
-        negative: mut ratio,
+        negative: mut updated,
         positive: mut inverse,
     } = term.parts(side, at, PartsOf::default());
     let (less, more) = (Broadcast::of(negative), Broadcast::of(positive));
-    let mut updated = vec![0.0; n * rank];
-    // This is done in place: N becomes the ratio, P its inverse.
+    // This is done in place: N becomes the updated factor, and P becomes 1/P.
     let size = (TASK / rank).max(1) * rank;
     let tasks = updated
         .par_chunks_mut(size)
-        .zip(ratio.par_chunks_mut(size))
         .zip(inverse.par_chunks_mut(size));
-    tasks
-        .enumerate()
-        .for_each(|(task, ((updated, ratio), inverse))| {
-            let first = task * size / rank;
-            let rows = updated
-                .chunks_exact_mut(rank)
-                .zip(ratio.chunks_exact_mut(rank))
-                .zip(inverse.chunks_exact_mut(rank));
-            for (i, ((updated, ratio), inverse)) in rows.enumerate() {
-                let i = first + i;
-                less.add_to(i, ratio);
-                more.add_to(i, inverse);
-                let w = &w[i * rank..(i + 1) * rank];
-                for k in 0..rank {
-                    let denominator = inverse[k].max(floor);
-                    ratio[k] /= denominator;
-                    inverse[k] = denominator.recip();
-                    updated[k] = w[k] * gamma.gain(ratio[k], floor);
-                }
+    tasks.enumerate().for_each(|(task, (updated, inverse))| {
+        let first = task * size / rank;
+        let rows = updated
+            .chunks_exact_mut(rank)
+            .zip(inverse.chunks_exact_mut(rank));
+        for (i, (updated, inverse)) in rows.enumerate() {
+            let i = first + i;
+            less.add_to(i, updated);
+            more.add_to(i, inverse);
+            let w = &w[i * rank..(i + 1) * rank];
+            for k in 0..rank {
+                let denominator = inverse[k].max(floor);
+                let ratio = updated[k] / denominator;
+                updated[k] = w[k] * gamma.gain(ratio, floor);
+                inverse[k] = if w[k] == 0.0 {
+                    ratio
+                } else {
+                    denominator.recip()
+                };
             }
-        });
+        }
+    });
     let shapes = [less.shape, more.shape];
     let updated = like(updated, [n, rank], factor);
     drop((less, more));
     let saved = SavedUpdate {
         term: term.clone(),
         side,
-        ratio: Arc::new(ratio),
+        updated: updated.clone(),
         inverse: Arc::new(inverse),
         gamma,
         floor,
@@ -146,31 +147,41 @@ impl SavedUpdate {
     /// `q̄ = w γ q^(γ−1) α`, `N̄ = q̄/P`, `P̄ = −q q̄/P`, `w̄ = q^γ α + …`.
     fn back(self, alpha: &[f64], needs: Needs) -> (Bars, PartsOf) {
         let (w, h) = (view(&self.factor), view(&self.other));
+        let after = view(&self.updated);
         let [_, rank] = shape_of(&self.factor);
         let (gamma, floor) = (self.gamma, self.floor);
-        // In place: N̄ where q was, and P̄ where 1/P was.
+        // In place: P̄ where 1/P was.
         let mut of = PartsOf {
-            negative: Arc::unwrap_or_clone(self.ratio),
+            negative: vec![0.0; w.len()],
             positive: Arc::unwrap_or_clone(self.inverse),
         };
         let mut share = vec![0.0; if needs.factor { w.len() } else { 0 }];
-        let tasks = share.par_chunks_mut(TASK).zip(of.negative.par_chunks(TASK));
-        tasks.enumerate().for_each(|(task, (share, ratio))| {
-            let alpha = &alpha[task * TASK..];
-            for ((share, q), alpha) in share.iter_mut().zip(ratio).zip(alpha) {
-                *share = alpha * gamma.gain(*q, floor);
-            }
-        });
-        let tasks = of
+        let mut shares = share.chunks_mut(TASK);
+        let tasks: Vec<_> = of
             .negative
-            .par_chunks_mut(TASK)
-            .zip(of.positive.par_chunks_mut(TASK));
-        tasks.enumerate().for_each(|(task, (negative, positive))| {
+            .chunks_mut(TASK)
+            .zip(of.positive.chunks_mut(TASK))
+            .map(|parts| (parts, shares.next().unwrap_or_default()))
+            .collect();
+        let tasks = tasks.into_par_iter().enumerate();
+        tasks.for_each(|(task, ((negative, positive), share))| {
             let first = task * TASK;
             for index in 0..negative.len() {
-                let (place, q, inverse) = (first + index, negative[index], positive[index]);
-                let slope = gamma.slope(q, floor);
-                negative[index] = w[place] * slope * alpha[place] * inverse;
+                let (place, inverse) = (first + index, positive[index]);
+                let (w, alpha) = (w[place], alpha[place]);
+                let is_zero = w == 0.0;
+                let gain = match is_zero {
+                    true => gamma.gain(inverse, floor),
+                    false => after[place] / w,
+                };
+                if let Some(share) = share.get_mut(index) {
+                    *share = alpha * gain;
+                }
+                let q = gamma.ratio(gain);
+                negative[index] = match is_zero {
+                    true => 0.0,
+                    false => w * gamma.slope(q, floor) * alpha * inverse,
+                };
                 // The derivative of P is zero at its floor.
                 positive[index] = if inverse < floor.recip() {
                     -q * negative[index]
