@@ -1,8 +1,9 @@
 //! A bunch on plain numbers: a fused data term and penalties on the host, without tensors.
 //!
 //! Adjoint mode and runs without derivatives use it if every penalty has a form on the host. So does
-//! the paper's bunch on a sparse X, whose rows are taken one by one. In adjoint mode the state and 1/P of each update are saved; the ratio N/P follows from two states. That takes 16
-//! bytes per update for each entry of either factor.
+//! the paper's bunch on a sparse X, whose rows are taken one by one. In adjoint mode the state and
+//! 1/P of each update are saved; the ratio N/P follows from two states. That takes 16 bytes per
+//! update for each entry of either factor.
 
 use std::sync::Arc;
 

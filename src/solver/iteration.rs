@@ -359,7 +359,11 @@ pub(super) fn measure(
 }
 
 pub(super) fn finite(quantity: &'static str, iteration: usize, values: &Array2<f64>) -> Result<()> {
-    if values.iter().all(|value| value.is_finite()) {
+    let finite = match values.as_slice_memory_order() {
+        Some(values) => values.iter().all(|value| value.is_finite()),
+        None => values.iter().all(|value| value.is_finite()),
+    };
+    if finite {
         Ok(())
     } else {
         Err(not_finite(quantity, iteration))
