@@ -123,7 +123,7 @@ fn sparse_sample(x: &SparseMatrix, setup: &Setup, side: usize) -> (Vec<usize>, V
     }
     let mut columns: Vec<usize> = (0..m).collect();
     if columns_are_free {
-        let most = (COMPARED_ENTRIES / rows.len()).max(FEWEST);
+        let most = (COMPARED_ENTRIES / rows.len().max(1)).max(FEWEST);
         columns.retain(|column| counts[*column] > 0);
         columns.sort_by_key(|column| (std::cmp::Reverse(counts[*column]), *column));
         columns.truncate(most);
@@ -157,6 +157,10 @@ pub(crate) fn agreement(
     lambda: &Array2<f64>,
 ) -> Result<Option<Agreement>> {
     let (rows, columns) = sample(problem, setup);
+    // (The rows of a process may have no stored entry.)
+    if rows.is_empty() || columns.is_empty() {
+        return Ok(None);
+    }
     let part = match problem.selected(&rows, &columns) {
         Ok(part) => part,
         // A row or column of the sample may have nothing to fit.
