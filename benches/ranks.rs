@@ -9,7 +9,7 @@ use altbi::criterion::OuterError;
 use altbi::data::{Noise, benchmark_b};
 use altbi::metrics::recovery;
 use altbi::ranks::{Measure, RankSearch};
-use altbi::tuner::{Rival, Task, contest};
+use altbi::tuner::{BuiltIn, Rival, Task, contest};
 use altbi::{
     AltBiConfig, Beta, Factors, L1, Method, NoPenalty, PenaltyTerm, Precision, Problem, Scope, Side,
 };
@@ -90,7 +90,7 @@ fn relevant(problem: &Problem, seed: u64) -> [usize; 2] {
     let kl = Arc::new(Beta::KL);
     let outer = OuterError::default();
     let task = Task::of_data(problem.clone(), outer, 0.0, LAST, kl, terms, seed);
-    let rivals = [Rival::Practical, Rival::ArdL1, Rival::ArdL2];
+    let rivals: [&dyn Rival; 2] = [&BuiltIn::ArdL1, &BuiltIn::ArdL2];
     let (hierarchical, shared) = (Scope::Hierarchical(1.0), Scope::Shared);
     let all = contest(
         &[task.expect("a task")],
@@ -102,7 +102,7 @@ fn relevant(problem: &Problem, seed: u64) -> [usize; 2] {
         &|| true,
     );
     let all = all.expect("a contest");
-    [Rival::ArdL1, Rival::ArdL2].map(|rival| {
+    ["ard-l1", "ard-l2"].map(|rival| {
         let standing = all.of(rival).next();
         standing.expect("an answer").components
     })

@@ -4,8 +4,11 @@ use std::sync::Arc;
 
 use altbi::criterion::Unseen;
 use altbi::data::{Noise, benchmark_b};
+use altbi::practical::settings;
 use altbi::tuner::{BuiltIn, Contest, DIAL, Judge, RIVALS, Rival, Standing, Task, contest};
-use altbi::{Beta, Error, L1, PenaltyTerm, Precision, Problem, Scope, Side, Smooth};
+use altbi::{
+    Beta, Error, L1, Method, PenaltyTerm, Precision, Problem, Scope, Side, Smooth, Solver,
+};
 use ndarray::Array2;
 
 fn tasks(count: u64) -> Vec<Task> {
@@ -39,6 +42,43 @@ fn run(tasks: &[Task], rivals: &[BuiltIn], dials: Scope, budget: Option<f64>) ->
     let scope = Scope::Hierarchical(1.0);
     let rivals = of_any_kind(rivals);
     contest(tasks, &rivals, scope, dials, budget, &|_| (), &|| true).unwrap()
+}
+
+#[test]
+fn scikit_learn_ends_by_its_own_rule() {
+    let mut ends = Vec::new();
+    for task in tasks(3) {
+        let all = run(
+            std::slice::from_ref(&task),
+            &[BuiltIn::ScikitLearn],
+            Scope::Shared,
+            None,
+        );
+        let standing = all.of("scikit-learn").next().unwrap();
+        // The same updates by the solver, ten in an iteration.
+        let config = settings(task.rank, task.divergence.as_ref(), &task.terms)
+            .with_seed(task.seed)
+            .with_method(Method::MuT)
+            .with_bunch(10)
+            .with_max_iterations(20);
+        let warm_up = config.warm_up as f64;
+        let mut solver = Solver::penalizing(config, task.divergence.clone(), task.terms.clone());
+        let outcome = solver.run(&task.split).unwrap();
+        let errors = outcome
+            .history
+            .iter()
+            .map(|record| record.divergence.sqrt());
+        let errors: Vec<f64> = errors.collect();
+        let small = |two: &[f64]| two[0] - two[1] < 1e-4 * errors[0];
+        let expected = errors.windows(2).position(small).map_or(20, |at| at + 1);
+        assert_eq!(standing.work - warm_up, 10.0 * expected as f64);
+        assert_eq!(standing.lambda, (0.0, 0.0));
+        ends.push(expected);
+    }
+    assert!(
+        ends.iter().any(|end| *end < 20),
+        "the tolerance ends one: {ends:?}"
+    );
 }
 
 #[test]

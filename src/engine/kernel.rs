@@ -245,7 +245,7 @@ fn entry<T: Real, S: Simd, D: Entry, const TANGENT: bool, const WEIGHTED: bool>(
         mut negative,
         mut positive_dot,
         mut negative_dot,
-    } = divergence.parts(x, y, y.recip_by_products(), y_dot);
+    } = divergence.parts(x, y, y.inverse(), y_dot);
     if WEIGHTED {
         let weight = Lanes::new(simd, tile.weights[j]);
         positive = positive * weight;

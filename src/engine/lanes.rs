@@ -70,6 +70,17 @@ impl<T: Real, S: Simd> Lanes<T, S> {
         self.constant(1.0) / self
     }
 
+    /// 1/v for a normal v > 0 whose inverse is normal. Vectors of 64 bytes take so long to divide
+    /// that products are faster. Shorter ones are divided while other units make products.
+    #[inline(always)]
+    pub(crate) fn inverse(self) -> Self {
+        if size_of::<T::Vector<S>>() >= 64 {
+            self.recip_by_products()
+        } else {
+            self.recip()
+        }
+    }
+
     /// 1/v without a division, for a normal v > 0 whose inverse is normal.
     ///
     /// A guess g has the error e = 1 − v g, at most 0.051. `g (1 + e)(1 + e²)` has the error e⁴. A

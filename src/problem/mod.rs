@@ -5,6 +5,7 @@ mod counts;
 mod drawn_zeros;
 mod observed;
 mod scaling;
+mod second;
 mod sparse;
 mod speckle;
 mod thinning;
@@ -360,7 +361,7 @@ impl Problem {
     }
 
     /// Data of the held-out error, if they differ from X: the second part of
-    /// [thinned](Self::thinned) counts.
+    /// [thinned](Self::thinned) counts, or a matrix [of its own](Self::with_second).
     pub fn second(&self) -> Option<&Matrix> {
         self.second.as_deref()
     }

@@ -11,7 +11,7 @@ use pulp::bytemuck::{cast_slice, cast_slice_mut};
 use pulp::{Simd, WithSimd};
 
 use super::kernel::{TILE, WIDE, contract, has_many_registers, load, products, store};
-use super::tile::{Tile, Tiles, VECTORS, Weighting};
+use super::tile::{Tile, Tiles, Weighting};
 use crate::engine::{Entry, Lanes, Real};
 
 /// The cotangents that are given.
@@ -228,23 +228,24 @@ impl<T: Real, D: Entry> Cotangent<'_, T, D> {
     #[inline(always)]
     fn parts<S: Simd, const WEIGHTED: bool>(&self, simd: S, tile: &mut Tile<T::Vector<S>>) {
         let tiles = &self.tiles;
-        // The whole tile is computed: loops of constant length are much faster.
-        for j in 0..VECTORS {
-            let at = tiles.at::<S>(simd, tile, j);
-            let t = at.still(Lanes::new(simd, tile.t[j]));
-            let parts = tiles.divergence.parts(at.x, at.y, at.inverse, t);
-            let mut slope = parts.negative_dot;
-            if D::POSITIVE_VARIES {
-                let u = at.still(Lanes::new(simd, tile.u[j]));
-                let moved = tiles.divergence.parts(at.x, at.y, at.inverse, u);
-                slope = slope + moved.positive_dot;
-            }
-            let weighted = |value| tiles.weighted::<S, WEIGHTED>(simd, tile, j, value).value;
-            let (slope, negative) = (weighted(slope), weighted(parts.negative));
-            let positive = weighted(parts.positive);
-            (tile.t[j], tile.negative[j]) = (slope, negative);
-            if D::POSITIVE_VARIES || WEIGHTED {
-                tile.positive[j] = positive;
+        for group in tile.groups() {
+            for j in group {
+                let at = tiles.at::<S>(simd, tile, j);
+                let t = at.still(Lanes::new(simd, tile.t[j]));
+                let parts = tiles.divergence.parts(at.x, at.y, at.inverse, t);
+                let mut slope = parts.negative_dot;
+                if D::POSITIVE_VARIES {
+                    let u = at.still(Lanes::new(simd, tile.u[j]));
+                    let moved = tiles.divergence.parts(at.x, at.y, at.inverse, u);
+                    slope = slope + moved.positive_dot;
+                }
+                let weighted = |value| tiles.weighted::<S, WEIGHTED>(simd, tile, j, value).value;
+                let (slope, negative) = (weighted(slope), weighted(parts.negative));
+                let positive = weighted(parts.positive);
+                (tile.t[j], tile.negative[j]) = (slope, negative);
+                if D::POSITIVE_VARIES || WEIGHTED {
+                    tile.positive[j] = positive;
+                }
             }
         }
     }
@@ -284,13 +285,15 @@ impl<T: Real, D: Entry> Cotangent<'_, T, D> {
         tile: &mut Tile<T::Vector<S>>,
     ) {
         let (tiles, zero) = (&self.tiles, Lanes::<T, S>::zero(simd));
-        for j in 0..VECTORS {
-            let at = tiles.at::<S>(simd, tile, j);
-            let parts = tiles.divergence.parts(at.x, at.y, at.inverse, zero);
-            let bar = Lanes::new(simd, bars[j % WIDE]);
-            let slope = at.still((parts.positive - parts.negative) * bar);
-            let slope = tiles.weighted::<S, WEIGHTED>(simd, tile, j, slope);
-            tile.t[j] = slope.value;
+        for group in tile.groups() {
+            for j in group {
+                let at = tiles.at::<S>(simd, tile, j);
+                let parts = tiles.divergence.parts(at.x, at.y, at.inverse, zero);
+                let bar = Lanes::new(simd, bars[j % WIDE]);
+                let slope = at.still((parts.positive - parts.negative) * bar);
+                let slope = tiles.weighted::<S, WEIGHTED>(simd, tile, j, slope);
+                tile.t[j] = slope.value;
+            }
         }
     }
 }

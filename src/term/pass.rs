@@ -3,7 +3,7 @@
 use pulp::{Simd, WithSimd};
 
 use super::kernel::{TILE, WIDE, contract, load, products, store};
-use super::tile::{Tile, Tiles, VECTORS};
+use super::tile::{Tile, Tiles};
 use crate::engine::{Entry, Lanes, Real};
 
 /// The result of a pass, in the rows of `own`.
@@ -81,8 +81,6 @@ impl<T: Real, D: Entry> WithSimd for Pass<'_, T, D> {
                 pass.tiles
                     .read::<S>(simd, pass.first + block, from, width, &mut tile);
                 products::<T, S>(simd, own, other, &mut tile.y[..width * WIDE]);
-                // The whole tile is computed, even if it has fewer columns, because loops of
-                // constant length are much faster. The extra columns are not summed.
                 match what {
                     What::Errors if weighted => {
                         pass.tiles
@@ -155,20 +153,22 @@ impl<T: Real, D: Entry> Pass<'_, T, D> {
     #[inline(always)]
     fn tangents<S: Simd, const WEIGHTED: bool>(&self, simd: S, tile: &mut Tile<T::Vector<S>>) {
         let tiles = &self.tiles;
-        for j in 0..VECTORS {
-            let at = tiles.at::<S>(simd, tile, j);
-            let mut y_dot = Lanes::new(simd, tile.t[j]);
-            if !self.other_dot.is_empty() {
-                y_dot = y_dot + Lanes::new(simd, tile.u[j]);
+        for group in tile.groups() {
+            for j in group {
+                let at = tiles.at::<S>(simd, tile, j);
+                let mut y_dot = Lanes::new(simd, tile.t[j]);
+                if !self.other_dot.is_empty() {
+                    y_dot = y_dot + Lanes::new(simd, tile.u[j]);
+                }
+                let y_dot = at.still(y_dot);
+                let parts = tiles.divergence.parts(at.x, at.y, at.inverse, y_dot);
+                let weighted = |value| tiles.weighted::<S, WEIGHTED>(simd, tile, j, value).value;
+                let (negative_dot, positive_dot) =
+                    (weighted(parts.negative_dot), weighted(parts.positive_dot));
+                let (negative, positive) = (weighted(parts.negative), weighted(parts.positive));
+                (tile.t[j], tile.u[j]) = (negative_dot, positive_dot);
+                (tile.negative[j], tile.positive[j]) = (negative, positive);
             }
-            let y_dot = at.still(y_dot);
-            let parts = tiles.divergence.parts(at.x, at.y, at.inverse, y_dot);
-            let weighted = |value| tiles.weighted::<S, WEIGHTED>(simd, tile, j, value).value;
-            let (negative_dot, positive_dot) =
-                (weighted(parts.negative_dot), weighted(parts.positive_dot));
-            let (negative, positive) = (weighted(parts.negative), weighted(parts.positive));
-            (tile.t[j], tile.u[j]) = (negative_dot, positive_dot);
-            (tile.negative[j], tile.positive[j]) = (negative, positive);
         }
     }
 }

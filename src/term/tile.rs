@@ -1,5 +1,7 @@
 //! Tiles: some columns of a block of rows, whose entries are computed together.
 
+use std::ops::Range;
+
 use pulp::Simd;
 use pulp::bytemuck::cast_slice_mut;
 
@@ -8,6 +10,9 @@ use crate::engine::{Entry, Lanes, Real};
 
 /// Vectors in a tile.
 pub(super) const VECTORS: usize = TILE * WIDE;
+
+/// Vectors whose entries are computed together. (Loops of constant length are much faster.)
+const GROUP: usize = 8;
 
 /// Vectors whose logarithms are computed together.
 const SIDE: usize = 4;
@@ -80,6 +85,8 @@ pub(super) struct Blocks<'a, T> {
 
 /// Vectors of a tile.
 pub(super) struct Tile<V> {
+    /// Vectors that were read.
+    count: usize,
     x: [V; VECTORS],
     /// Weights.
     m: [V; VECTORS],
@@ -96,6 +103,7 @@ impl<V: Copy> Tile<V> {
     #[inline(always)]
     pub(super) fn new(zero: V) -> Self {
         Self {
+            count: 0,
             x: [zero; VECTORS],
             m: [zero; VECTORS],
             y: [zero; VECTORS],
@@ -104,6 +112,17 @@ impl<V: Copy> Tile<V> {
             negative: [zero; VECTORS],
             positive: [zero; VECTORS],
         }
+    }
+
+    /// The vectors that were read, in groups of constant length. The last group may have others
+    /// too, which are computed but not summed.
+    #[inline(always)]
+    pub(super) fn groups(&self) -> impl Iterator<Item = Range<usize>> + use<V> {
+        (0..self.count.div_ceil(GROUP)).map(|group| {
+            // (So the compiler can remove bounds checks.)
+            let from = (group * GROUP).min(VECTORS - GROUP);
+            from..from + GROUP
+        })
     }
 }
 
@@ -163,6 +182,7 @@ impl<T: Real, D: Entry> Tiles<'_, T, D> {
         } = self.blocks;
         let stride = WIDE * T::lanes::<S>();
         let (start, length) = ((block * columns + from) * stride, width * stride);
+        tile.count = width * WIDE;
         x.copy(start, &mut cast_slice_mut(&mut tile.x)[..length]);
         let zero = Lanes::<T, S>::zero(simd);
         let one = zero.constant(1.0);
@@ -173,10 +193,12 @@ impl<T: Real, D: Entry> Tiles<'_, T, D> {
                 cast_slice_mut(&mut tile.m)[..length].copy_from_slice(weights);
             }
             Weighting::Zeroed | Weighting::Sign => {
-                for j in 0..VECTORS {
-                    let x = Lanes::<T, S>::new(simd, tile.x[j]);
-                    tile.m[j] = x.where_less(zero, zero, one).value;
-                    tile.x[j] = x.max(zero).value;
+                for group in tile.groups() {
+                    for j in group {
+                        let x = Lanes::<T, S>::new(simd, tile.x[j]);
+                        tile.m[j] = x.where_less(zero, zero, one).value;
+                        tile.x[j] = x.max(zero).value;
+                    }
                 }
             }
         }
@@ -194,7 +216,7 @@ impl<T: Real, D: Entry> Tiles<'_, T, D> {
             floor,
             x: Lanes::new(simd, tile.x[j]) + shift,
             y,
-            inverse: y.recip_by_products(),
+            inverse: y.inverse(),
         }
     }
 
@@ -224,14 +246,16 @@ impl<T: Real, D: Entry> Tiles<'_, T, D> {
         tile: &mut Tile<T::Vector<S>>,
     ) {
         let zero = Lanes::<T, S>::zero(simd);
-        for j in 0..VECTORS {
-            let at = self.at::<S>(simd, tile, j);
-            let parts = self.divergence.parts(at.x, at.y, at.inverse, zero);
-            let weighted = |value| self.weighted::<S, WEIGHTED>(simd, tile, j, value).value;
-            let (negative, positive) = (weighted(parts.negative), weighted(parts.positive));
-            tile.negative[j] = negative;
-            if D::POSITIVE_VARIES || WEIGHTED {
-                tile.positive[j] = positive;
+        for group in tile.groups() {
+            for j in group {
+                let at = self.at::<S>(simd, tile, j);
+                let parts = self.divergence.parts(at.x, at.y, at.inverse, zero);
+                let weighted = |value| self.weighted::<S, WEIGHTED>(simd, tile, j, value).value;
+                let (negative, positive) = (weighted(parts.negative), weighted(parts.positive));
+                tile.negative[j] = negative;
+                if D::POSITIVE_VARIES || WEIGHTED {
+                    tile.positive[j] = positive;
+                }
             }
         }
     }

@@ -204,22 +204,31 @@ impl<'a> Books<'a> {
         outcome.map_or(f64::NAN, |outcome| outcome.outer_error)
     }
 
-    /// A solve without early stopping.
-    pub(crate) fn solve_to_the_end(&mut self) -> Result<Option<Solved>> {
+    /// A solve without penalty and without early stopping. It makes at most so many updates after
+    /// the common start. `ends` can compute D; it is called at the start and after every ten
+    /// updates, and ends the solve by returning true.
+    pub(crate) fn solve_until(
+        &mut self,
+        most: usize,
+        ends: &mut dyn FnMut(&mut dyn FnMut() -> f64) -> bool,
+    ) -> Result<Solved> {
         let mut config = self.config.clone().with_method(Method::MuT);
         config.lambda = LambdaStart::Auto;
         let solver = self.solver(config).with_factors(self.start());
         let (mut state, mut stepper) = solver.begin(&self.task.split)?;
-        while state.iteration < STOPPING.limit && !self.ledger.is_spent() {
+        while state.iteration * STRIDE < most && !self.ledger.is_spent() {
+            let asked = (state.iteration * STRIDE).is_multiple_of(2 * STRIDE);
+            if asked && ends(&mut || stepper.divergence(&state.factors)) {
+                break;
+            }
             state = match self.advance(&mut stepper, &state, STRIDE) {
                 Err(Error::NotFinite { .. }) => break,
                 other => other?,
             };
         }
         self.solves += 1;
-        let dials = Vec::new();
         let end = (&state.factors, &state.lambda, &state.record);
-        Ok(Some(solved(dials, end, &mut stepper)))
+        Ok(solved(Vec::new(), end, &mut stepper))
     }
 
     /// The start, the same for all.

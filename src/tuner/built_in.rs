@@ -16,6 +16,8 @@ pub enum BuiltIn {
     Plain,
     /// No penalty, not stopped.
     None,
+    /// No penalty, ended as scikit-learn ends by default.
+    ScikitLearn,
     /// λ = 0.5.
     Fixed,
     /// λ₀ e^(−τk).
@@ -43,10 +45,11 @@ pub enum BuiltIn {
 }
 
 /// All of them. The first sets the budget of the others.
-pub const RIVALS: [BuiltIn; 15] = [
+pub const RIVALS: [BuiltIn; 16] = [
     BuiltIn::Practical,
     BuiltIn::Plain,
     BuiltIn::None,
+    BuiltIn::ScikitLearn,
     BuiltIn::Fixed,
     BuiltIn::Exponential,
     BuiltIn::Grid,
@@ -78,6 +81,7 @@ impl Rival for BuiltIn {
             Self::Practical => unreachable!("its work is the budget: the contest lets it go first"),
             Self::Plain => single::plain(books),
             Self::None => single::none(books),
+            Self::ScikitLearn => single::scikit_learn(books),
             Self::Fixed => single::fixed(books),
             Self::Exponential => exponential::run(books),
             Self::Grid => grid::run(books),
@@ -98,6 +102,7 @@ words!(BuiltIn, "rival" {
     Practical = "practical",
     Plain = "plain",
     None = "none",
+    ScikitLearn = "scikit-learn",
     Fixed = "fixed",
     Exponential = "exponential",
     Grid = "grid",

@@ -9,6 +9,7 @@
 //! | `practical` | hypergradients, the preset [`practical`](mod@crate::practical) | `hypergradient` |
 //! | `plain` | no penalty; stopped early | `single` |
 //! | `none` | no penalty; not stopped | `single` |
+//! | `scikit-learn` | no penalty; ended as scikit-learn's updates are by default | `single` |
 //! | `fixed` | λ = 0.5, as the paper's P-MU | `single` |
 //! | `exponential` | λ₀ e^(−τk) along the run | `exponential` |
 //! | `grid` | equally spaced in log λ | `grid` |

@@ -1,12 +1,17 @@
-//! Rivals that make one solve: no penalty, stopped early or not; the paper's fixed λ.
+//! Rivals that make one solve: no penalty, stopped early, not stopped, or ended as scikit-learn
+//! does; the paper's fixed λ.
 
 use super::Books;
 use super::books::Answer;
 use crate::error::Result;
 use crate::lambda::Units;
+use crate::practical::LONGEST;
 
 /// λ of the paper's P-MU.
 const FIXED: f64 = 0.5;
+/// scikit-learn's `max_iter` and `tol`.
+const MOST_UPDATES: usize = 200;
+const TOLERANCE: f64 = 1e-4;
 
 /// No penalty, stopped early.
 pub(super) fn plain(mut books: Books<'_>) -> Result<Answer> {
@@ -16,8 +21,23 @@ pub(super) fn plain(mut books: Books<'_>) -> Result<Answer> {
 
 /// No penalty, not stopped.
 pub(super) fn none(mut books: Books<'_>) -> Result<Answer> {
-    let solved = books.solve_to_the_end()?;
-    books.answer(solved)
+    let solved = books.solve_until(LONGEST, &mut |_| false)?;
+    books.answer(Some(solved))
+}
+
+/// scikit-learn's defaults (`NMF(solver="mu")`): no penalty, at most 200 updates of both factors,
+/// and an end when ten of them lower the square root of D by less than 1e-4 of its first value. It
+/// does not look at the held-out data. Like all rivals it begins at the common start, after 20 plain
+/// updates. (scikit-learn itself cannot have missing entries.)
+pub(super) fn scikit_learn(mut books: Books<'_>) -> Result<Answer> {
+    let mut earlier = Vec::new();
+    let solved = books.solve_until(MOST_UPDATES, &mut |divergence| {
+        let error = divergence().sqrt();
+        let last = earlier.last().copied();
+        earlier.push(error);
+        last.is_some_and(|last: f64| last - error < TOLERANCE * earlier[0])
+    })?;
+    books.answer(Some(solved))
 }
 
 /// A fixed λ.
