@@ -1,9 +1,9 @@
 //! How far could hypergradients go with an outer error without noise?
 //!
 //! The preset practical is run as it is, and as an *oracle* that measures its outer error on the
-//! true matrix. Both are divided by TPE, which has the ordinary outer error and as many updates as
-//! practical. `cargo bench --bench oracle -- SEED RUNS` prints the table of docs/choosing-lambda.md.
-//! It takes minutes.
+//! true matrix, at the entries that the updates see. Both are divided by TPE, which has the ordinary
+//! outer error and as many updates as practical. `cargo bench --bench oracle -- SEED RUNS` prints
+//! the table of docs/choosing-lambda.md. It takes minutes.
 
 use std::sync::Arc;
 

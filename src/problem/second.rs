@@ -4,14 +4,13 @@ use std::sync::Arc;
 
 use ndarray::Array2;
 
-use super::{Problem, Weights};
+use super::{Kind, Problem, Weights};
 use crate::error::{Error, Result};
-use crate::sparse::Matrix;
 
 impl Problem {
     /// The same problem with another matrix for the outer error, for example a second measurement
     /// of the same thing. The updates see what they saw before. A [held-out](crate::HeldOut) outer
-    /// error counts every observed entry of the second matrix.
+    /// error counts the same entries of the second matrix as the updates do of X.
     ///
     /// ```
     /// use altbi::{Precision, Problem};
@@ -27,16 +26,8 @@ impl Problem {
     ///
     /// # Errors
     /// [`Error::Shape`] for another shape; [`Error::Conflict`] if X is sparse; those of
-    /// [`new`](Self::new) for the entries.
+    /// [`new`](Self::new) for the entries that are counted.
     pub fn with_second(&self, second: &Array2<f64>) -> Result<Self> {
-        let found = [second.nrows(), second.ncols()];
-        if found != self.shape() {
-            return Err(Error::Shape {
-                what: "the second matrix",
-                expected: self.shape(),
-                found,
-            });
-        }
         if self.is_sparse() {
             return Err(Error::Conflict {
                 first: "a second matrix for the outer error",
@@ -44,11 +35,23 @@ impl Problem {
                 reason: "the second matrix would have to be sparse too",
             });
         }
-        let checked = Self::owning(second.clone(), None, self.precision)?;
+        let found = [second.nrows(), second.ncols()];
+        let fits = match found == self.shape() {
+            true => Ok(()),
+            false => Err(Error::Shape {
+                what: "the second matrix",
+                expected: self.shape(),
+                found,
+            }),
+        };
+        self.share().agree(fits)?;
+        let kind = Kind::Fit(self.share().clone());
+        let mask = self.mask().cloned();
+        let checked = Self::checked(second.clone().into(), mask, None, self.precision, kind)?;
         let ones = || Arc::new(Weights::ones(self.x()));
         Ok(Self {
             held_out: Some(self.mask.clone().unwrap_or_else(ones)),
-            second: Some(Arc::new(Matrix::Dense(checked.x().to_dense()))),
+            second: Some(checked.x),
             tensors: Arc::default(),
             ..self.clone()
         })
@@ -76,6 +79,11 @@ mod tests {
         let (x, second) = (matrix(0), matrix(3));
         let mask = Array2::from_shape_fn((12, 9), |(i, j)| f64::from((i + j) % 4 != 0));
         for mask in [None, Some(mask)] {
+            let mut second = second.clone();
+            if mask.is_some() {
+                // It is not counted.
+                second[[0, 0]] = f64::NAN;
+            }
             let problem = Problem::owning(x.clone(), mask.clone(), Precision::F64).unwrap();
             let problem = problem.with_second(&second).unwrap();
             for engine in [EngineChoice::Auto, EngineChoice::Autodiff] {
@@ -89,8 +97,9 @@ mod tests {
                 let y = outcome.w.dot(&outcome.h);
                 let mut expected = 0.0;
                 for ((at, z), y) in second.indexed_iter().zip(&y) {
-                    let weight = mask.as_ref().map_or(1.0, |mask| mask[at]);
-                    expected += weight * (z * (z / y).ln() - z + y);
+                    if mask.as_ref().is_none_or(|mask| mask[at] > 0.0) {
+                        expected += z * (z / y).ln() - z + y;
+                    }
                 }
                 let difference = (outcome.outer_error - expected).abs();
                 assert!(difference < 1e-10 * expected, "{difference}");

@@ -204,22 +204,28 @@ impl<'a> Books<'a> {
         outcome.map_or(f64::NAN, |outcome| outcome.outer_error)
     }
 
-    /// A solve without penalty and without early stopping. It makes at most so many updates after
-    /// the common start. `ends` can compute D; it is called at the start and after every ten
-    /// updates, and ends the solve by returning true.
-    pub(crate) fn solve_until(
+    /// A solve without penalty and without early stopping: at most so many updates after the common
+    /// start. With a tolerance it ends when ten updates lower √D by less than this share of its
+    /// first value.
+    pub(crate) fn solve_to_the_end(
         &mut self,
         most: usize,
-        ends: &mut dyn FnMut(&mut dyn FnMut() -> f64) -> bool,
+        tolerance: Option<f64>,
     ) -> Result<Solved> {
         let mut config = self.config.clone().with_method(Method::MuT);
         config.lambda = LambdaStart::Auto;
         let solver = self.solver(config).with_factors(self.start());
         let (mut state, mut stepper) = solver.begin(&self.task.split)?;
+        let mut errors: Vec<f64> = Vec::new();
         while state.iteration * STRIDE < most && !self.ledger.is_spent() {
-            let asked = (state.iteration * STRIDE).is_multiple_of(2 * STRIDE);
-            if asked && ends(&mut || stepper.divergence(&state.factors)) {
-                break;
+            if let Some(tolerance) = tolerance
+                && (state.iteration * STRIDE).is_multiple_of(10)
+            {
+                let (last, error) = (errors.last(), stepper.divergence(&state.factors).sqrt());
+                if last.is_some_and(|last| last - error < tolerance * errors[0]) {
+                    break;
+                }
+                errors.push(error);
             }
             state = match self.advance(&mut stepper, &state, STRIDE) {
                 Err(Error::NotFinite { .. }) => break,

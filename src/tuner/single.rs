@@ -21,7 +21,7 @@ pub(super) fn plain(mut books: Books<'_>) -> Result<Answer> {
 
 /// No penalty, not stopped.
 pub(super) fn none(mut books: Books<'_>) -> Result<Answer> {
-    let solved = books.solve_until(LONGEST, &mut |_| false)?;
+    let solved = books.solve_to_the_end(LONGEST, None)?;
     books.answer(Some(solved))
 }
 
@@ -30,13 +30,7 @@ pub(super) fn none(mut books: Books<'_>) -> Result<Answer> {
 /// does not look at the held-out data. Like all rivals it begins at the common start, after 20 plain
 /// updates. (scikit-learn itself cannot have missing entries.)
 pub(super) fn scikit_learn(mut books: Books<'_>) -> Result<Answer> {
-    let mut earlier = Vec::new();
-    let solved = books.solve_until(MOST_UPDATES, &mut |divergence| {
-        let error = divergence().sqrt();
-        let last = earlier.last().copied();
-        earlier.push(error);
-        last.is_some_and(|last: f64| last - error < TOLERANCE * earlier[0])
-    })?;
+    let solved = books.solve_to_the_end(MOST_UPDATES, Some(TOLERANCE))?;
     books.answer(Some(solved))
 }
 
