@@ -3,11 +3,12 @@
 //!
 //! | request | work |
 //! |---|---|
-//! | `load FOLDER` | reads x.npy, w.npy, h.npy, lambda.npy |
+//! | `load FOLDER` | reads x.npy, w.npy, h.npy, lambda.npy, held_out.npy |
 //! | `fused T` | bunch of T updates with hypergradient, fused; `g.npy` |
 //! | `reverse T DEVICE` | the same by Burn's tape |
-//! | `both T MODE built-in` | bunch of T updates of both factors with hypergradient, on the data term; `g.npy` |
-//! | `both T MODE own` | the same with penalties that state their value and split alone |
+//! | `both T MODE smooth` | bunch of T updates of both factors with hypergradient of the held-out error, on the data term; smooth W, ℓ1 on H; `g.npy` |
+//! | `both T MODE built-in` | the same with squares on W |
+//! | `both T MODE own` | the same as that, with penalties that state their value and split alone |
 //! | `iteration METHOD T` | one iteration of the solver, over fifty |
 //! | `updates` | one update of H and one of W, fused |
 //! | `products`, `divisions` | a thousand million of them, in 64 bits, by all threads |
@@ -22,8 +23,9 @@ use altbi::device::Device;
 use altbi::engine::FusedBunch;
 use altbi::update::Rule;
 use altbi::{
-    AltBiConfig, Beta, Bunch, EngineChoice, Error, Factors, GivenFactors, L1, Method, Mode, Pair,
-    Penalty, PenaltyTerm, Precision, Problem, Span, Split, SquaredL2, ToMatrix, Training,
+    AltBiConfig, Beta, Bunch, EngineChoice, Error, Factors, GivenFactors, HeldOut, L1, Method,
+    Mode, Pair, Penalty, PenaltyTerm, Precision, Problem, Smooth, Span, Split, SquaredL2, ToMatrix,
+    Training,
 };
 use burn::tensor::Tensor;
 use ndarray::Array2;
@@ -34,6 +36,8 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 struct Case {
     problem: Problem,
+    /// The same with entries that are held out.
+    split: Problem,
     factors: Factors,
     lambda: Array2<f64>,
     folder: String,
@@ -56,7 +60,7 @@ fn main() -> Result<(), Error> {
             (["fused", length], Some(case)) => fused(case, number(length))?,
             (["reverse", length, device], Some(case)) => reverse(case, number(length), device)?,
             (["both", length, mode, penalties], Some(case)) => {
-                both(case, number(length), mode.parse()?, *penalties == "own")?
+                both(case, number(length), mode.parse()?, penalties)?
             }
             (["iteration", method, length], Some(case)) => iteration(case, method, number(length))?,
             (["updates"], Some(case)) => updates(case)?,
@@ -76,8 +80,11 @@ fn number(word: &str) -> usize {
 
 fn load(folder: &str) -> Result<Case, Error> {
     let read = |name: &str| read_matrix(&Path::new(folder).join(name));
+    let (x, held_out) = (read("x.npy")?, read("held_out.npy")?);
+    let mask = held_out.mapv(|held_out| 1.0 - held_out);
     Ok(Case {
-        problem: Problem::new(&read("x.npy")?, Precision::F64)?,
+        problem: Problem::new(&x, Precision::F64)?,
+        split: Problem::held_out(&x, &mask, &held_out, Precision::F64)?,
         factors: Factors {
             w: read("w.npy")?,
             h: read("h.npy")?,
@@ -177,18 +184,18 @@ impl Penalty for OwnSquares {
     }
 }
 
-/// Both factors, squares on W and ℓ1 on H, a weight for each component.
-fn both(case: &Case, length: usize, mode: Mode, own: bool) -> Result<f64, Error> {
+/// Both factors, a weight for each component.
+fn both(case: &Case, length: usize, mode: Mode, penalties: &str) -> Result<f64, Error> {
     in_pool(|| {
         let rank = case.factors.w.ncols();
-        let [of_w, of_h] = if own {
-            [PenaltyTerm::tuned(OwnSquares), PenaltyTerm::tuned(OwnL1)]
-        } else {
-            [PenaltyTerm::tuned(SquaredL2), PenaltyTerm::tuned(L1)]
+        let [of_w, of_h] = match penalties {
+            "smooth" => [PenaltyTerm::tuned(Smooth), PenaltyTerm::tuned(L1)],
+            "own" => [PenaltyTerm::tuned(OwnSquares), PenaltyTerm::tuned(OwnL1)],
+            _ => [PenaltyTerm::tuned(SquaredL2), PenaltyTerm::tuned(L1)],
         };
         let rule = |term| Rule::new(Arc::new(Beta::KL), vec![term]);
-        let criterion = Arc::new(Training);
-        let problem = &case.problem;
+        let criterion = Arc::new(HeldOut);
+        let problem = &case.split;
         let bunch = Bunch::fused(
             problem,
             rule(of_w),

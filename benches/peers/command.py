@@ -49,7 +49,7 @@ def signals(n, m, r):
 def practical(command, folder):
     print("practical (smooth W, l1 H) / 2500 plain updates of both factors")
     structure = ("--preset", "practical", "--penalize", "both", "--penalty", "smooth", "--penalty-h", "l1")
-    for n, m, r in ((1000, 50, 8), (224, 3025, 5), (3000, 400, 10)):
+    for n, m, r in ((1000, 50, 8), (224, 3025, 5), (5000, 500, 10)):
         data = os.path.join(folder, "signals.npy")
         np.save(data, signals(n, m, r))
         plain = 2500 * per_iteration(command, data, 50, 350, "--rank", r, "--method", "mu") / 1e3

@@ -16,6 +16,7 @@ warnings.filterwarnings("ignore", module="sklearn")
 # The threads of a library that has just worked go on spinning for a while.
 PAUSE = 0.3
 SIZES = [(1000, 50, 4), (224, 3025, 5), (5000, 500, 10)]
+SIZES_OF_BOTH = [(1000, 50, 8), (224, 3025, 5), (5000, 500, 10)]
 
 
 class Altbi:
@@ -34,9 +35,66 @@ class Altbi:
         return float(answer)
 
 
-def save(folder, x, w, h, lam):
-    for name, matrix in [("x", x), ("w", w), ("h", h), ("lambda", lam.reshape(-1, 1))]:
+def save(folder, peers):
+    lam = peers.lam.reshape(-1, 1)
+    matrices = dict(x=peers.x, w=peers.w, h=peers.h, held_out=peers.held_out)
+    for name, matrix in dict(matrices, **{"lambda": lam}).items():
         np.save(os.path.join(folder, name + ".npy"), matrix)
+
+
+def alternate(works, rounds):
+    """The fastest of so many rounds, in seconds."""
+    best = {}
+    for _ in range(rounds):
+        for name, work in works.items():
+            time.sleep(PAUSE)
+            best[name] = min(best.get(name, np.inf), work())
+    return best
+
+
+def show(size, best):
+    print(size, " ".join(f"{k} {1e3 * v:.3g}" for k, v in best.items() if k != "difference"), flush=True)
+
+
+def head(rows):
+    print("\n| | " + " | ".join(str(size) for size, _ in rows) + " | wanted |")
+    print("|---|" + "---|" * (len(rows) + 1))
+
+
+def line(rows, name, over, under, wanted):
+    cells = [f"{best[over] / best[under]:.1f}" for _, best in rows]
+    print(f"| {name} | " + " | ".join(cells) + f" | {wanted} |")
+
+
+def both(altbi, folder, rounds):
+    """Bunches over both factors: a mask, the error of held-out entries, weights of components."""
+    print(f"\nboth factors, T = {UPDATES}, held-out error; milliseconds")
+    rows = []
+    for size in SIZES_OF_BOTH:
+        peers = Peers(*size)
+        save(folder, peers)
+        altbi.ask("load", folder)
+        works = {"jax": lambda: fastest(peers.both)}
+        for mode in ("reverse", "adjoint"):
+            works[mode] = lambda mode=mode: altbi.ask("both", UPDATES, mode, "smooth")
+        for penalties in ("built-in", "own"):
+            works[penalties] = lambda penalties=penalties: altbi.ask(
+                "both", UPDATES, "reverse", penalties
+            )
+        best = alternate(works, rounds)
+        _, (of_jax, _) = peers.both()
+        for mode in ("reverse", "adjoint"):
+            altbi.ask("both", UPDATES, mode, "smooth")
+            found = np.load(os.path.join(folder, "g.npy"))[0]
+            apart = np.abs(found - of_jax).max() / np.abs(of_jax).max()
+            assert apart < 1e-8, (mode, apart)
+        rows.append((size, best))
+        show(size, best)
+    head(rows)
+    line(rows, "smooth W, ℓ1 H: JAX / reverse", "jax", "reverse", "at least 3")
+    line(rows, "the same: JAX / adjoint", "jax", "adjoint", "at least 3")
+    name = "ℓ2² W, ℓ1 H, reverse: penalties of value and split alone / built in"
+    line(rows, name, "own", "built-in", "at most 1.3")
 
 
 def ratios(altbi, folder, rounds, devices):
@@ -44,7 +102,7 @@ def ratios(altbi, folder, rounds, devices):
     rows = []
     for size in SIZES:
         peers = Peers(*size)
-        save(folder, peers.x, peers.w, peers.h, peers.lam)
+        save(folder, peers)
         altbi.ask("load", folder)
         works = {
             "numpy": lambda: fastest(peers.numpy, 3),
@@ -57,57 +115,26 @@ def ratios(altbi, folder, rounds, devices):
             "mu-t": lambda: altbi.ask("iteration", "mu-t", T),
             "altbi": lambda: altbi.ask("iteration", "altbi", T),
         }
-        for name, mode, penalties in [
-            ("both, reverse", "reverse", "built-in"),
-            ("both, adjoint", "adjoint", "built-in"),
-            ("both, own penalties", "reverse", "own"),
-        ]:
-            works[name] = lambda mode=mode, penalties=penalties: altbi.ask(
-                "both", UPDATES, mode, penalties
-            )
-        works["both, jax"] = lambda: fastest(peers.both)
         for device in devices:
             works["reverse " + device] = lambda device=device: altbi.ask("reverse", T, device)
-        best = {}
-        for _ in range(rounds):
-            for name, work in works.items():
-                time.sleep(PAUSE)
-                best[name] = min(best.get(name, np.inf), work())
+        best = alternate(works, rounds)
         # What twenty more iterations cost: without the start and the end.
         best["sklearn"] = (best.pop("sklearn, 40") - best.pop("sklearn, 20")) / 20
         _, of_numpy = peers.numpy()
         altbi.ask("fused", T)
         difference = np.abs(np.load(os.path.join(folder, "g.npy"))[:, 0] - of_numpy).max()
         best["difference"] = difference / np.abs(of_numpy).max()
-        _, (of_jax, _) = peers.both()
-        for penalties in ("built-in", "own"):
-            altbi.ask("both", UPDATES, "reverse", penalties)
-            found = np.load(os.path.join(folder, "g.npy"))[0]
-            apart = np.abs(found - of_jax).max() / np.abs(of_jax).max()
-            assert apart < 1e-8, (penalties, apart)
         rows.append((size, best))
-        print(size, " ".join(f"{k} {1e3 * v:.3g}" for k, v in best.items() if k != "difference"))
-
-    print("\n| | " + " | ".join(str(size) for size, _ in rows) + " | wanted |")
-    print("|---|" + "---|" * (len(rows) + 1))
-
-    def line(name, over, under, wanted):
-        cells = [f"{best[over] / best[under]:.1f}" for _, best in rows]
-        print(f"| {name} | " + " | ".join(cells) + f" | {wanted} |")
-
-    line("bunch: JAX / fused", "jax", "fused", "at least 4")
-    line("bunch: NumPy / fused", "numpy", "fused", "at least 6")
-    line("MU iteration: scikit-learn / fused", "sklearn", "updates", "at least 3")
-    line("the same, altbi also computing D", "sklearn", "mu", "")
-    line("iteration: AltBi / MU-T", "altbi", "mu-t", "at most 2.2")
+        show(size, best)
+    head(rows)
+    line(rows, "bunch: JAX / fused", "jax", "fused", "at least 4")
+    line(rows, "bunch: NumPy / fused", "numpy", "fused", "at least 6")
+    line(rows, "MU iteration: scikit-learn / fused", "sklearn", "updates", "at least 3")
+    line(rows, "the same, altbi also computing D", "sklearn", "mu", "")
+    line(rows, "iteration: AltBi / MU-T", "altbi", "mu-t", "at most 2.2")
     for device in devices:
         wanted = {"ndarray": "at most 2.5 at the first", "flex": "at most 1.5 at the first"}
-        line(f"bunch: Burn reverse on {device} / JAX", "reverse " + device, "jax", wanted[device])
-    both = f"both factors, T = {UPDATES}"
-    line(f"{both}: JAX / reverse", "both, jax", "both, reverse", "at least 3")
-    line(f"{both}: JAX / adjoint", "both, jax", "both, adjoint", "at least 3")
-    own = "penalties of value and split alone / built in, reverse"
-    line(f"{both}: {own}", "both, own penalties", "both, reverse", "at most 1.3")
+        line(rows, f"bunch: Burn reverse on {device} / JAX", "reverse " + device, "jax", wanted[device])
     cells = [f"{best['difference']:.0e}" for _, best in rows]
     print("| largest relative difference of dE/dλ, fused to NumPy | " + " | ".join(cells) + " | |")
     return rows
@@ -137,7 +164,7 @@ def growth(altbi, folder, rounds):
         for factor in (1, 2, 4):
             shape = dict(base, **{name: base[name] * factor})
             peers = Peers(shape["n"], shape["m"], shape["r"])
-            save(folder, peers.x, peers.w, peers.h, peers.lam)
+            save(folder, peers)
             altbi.ask("load", folder)
             time.sleep(PAUSE)
             times.append(min(altbi.ask("fused", shape["t"]) for _ in range(rounds)))
@@ -175,6 +202,7 @@ def main():
     devices = ["ndarray"] + (["flex"] if arguments.flex else [])
     with tempfile.TemporaryDirectory() as folder:
         limit(altbi, ratios(altbi, folder, arguments.rounds, devices))
+        both(altbi, folder, arguments.rounds)
         growth(altbi, folder, arguments.rounds)
         memory(arguments.command, folder)
 

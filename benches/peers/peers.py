@@ -56,13 +56,18 @@ bunch_jax = jax.jit(jax.value_and_grad(bunch_error))
 UPDATES = 10
 
 
-def both_error(lam_w, lam_h, x, w, h):
-    """Updates of both factors: squares on W, l1 on H, a weight for each component."""
+def both_error(lam_w, lam_h, x, mask, held_out, w, h):
+    """Updates of both factors on some entries: smooth W, l1 on H, a weight for each component;
+    then the error of the other entries."""
+    ends = jnp.full((w.shape[0], 1), 2.0).at[0].set(1.0).at[-1].set(1.0)
+    seen = mask * x
     for _ in range(UPDATES):
-        h = h * (w.T @ (x / (w @ h))) / (w.sum(axis=0)[:, None] + lam_h[:, None])
-        w = w * ((x / (w @ h)) @ h.T) / (h.sum(axis=1) + lam_w * w)
+        h = h * (w.T @ (seen / (w @ h))) / (w.T @ mask + lam_h[:, None])
+        beside = jnp.pad(w[1:], ((0, 1), (0, 0))) + jnp.pad(w[:-1], ((1, 0), (0, 0)))
+        n = (seen / (w @ h)) @ h.T + lam_w * beside
+        w = w * n / (mask @ h.T + lam_w * ends * w)
     y = w @ h
-    return jnp.sum(x * jnp.log(x / y) - x + y)
+    return jnp.sum(held_out * (x * jnp.log(x / y) - x + y))
 
 
 both_jax = jax.jit(jax.value_and_grad(both_error, argnums=(0, 1)))
@@ -71,6 +76,8 @@ both_jax = jax.jit(jax.value_and_grad(both_error, argnums=(0, 1)))
 class Peers:
     def __init__(self, n, m, r):
         self.x, self.w, self.h, self.lam = problem(n, m, r)
+        self.held_out = (np.random.default_rng(1).random((n, m)) < 0.1).astype(float)
+        self.weights = [jnp.asarray(a) for a in (1 - self.held_out, self.held_out)]
         self.on_device = [jnp.asarray(a) for a in (self.lam, self.x, self.w, self.h)]
         self.rank = r
         self.jax()  # compiles
@@ -82,8 +89,9 @@ class Peers:
         return jax.block_until_ready(bunch_jax(*self.on_device))
 
     def both(self):
-        weights = jnp.full(self.rank, 0.1)
-        return jax.block_until_ready(both_jax(weights, weights, *self.on_device[1:]))
+        lam = jnp.full(self.rank, 0.1)
+        _, x, w, h = self.on_device
+        return jax.block_until_ready(both_jax(lam, lam, x, *self.weights, w, h))
 
     def sklearn(self, iterations):
         model = NMF(

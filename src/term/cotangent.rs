@@ -2,17 +2,18 @@
 //! and the parts of the columns' factor.
 //!
 //! WH, the products with cotangents, and the entries are computed once for rows and columns. A
-//! row's sums run over the columns, as in other passes. A column's sums run over the rows: each lane
-//! sums its own rows, and the lanes are added when all rows of the pass are done.
+//! row's sums run over the columns, as in other passes. A column's sums run over the rows
+//! ([`columns`](super::columns)).
 
+use std::mem::take;
 use std::ops::Range;
 
-use pulp::bytemuck::{cast_slice, cast_slice_mut};
 use pulp::{Simd, WithSimd};
 
-use super::kernel::{TILE, WIDE, contract, has_many_registers, load, products, store};
+use super::columns::{ColumnSums, MANY, Rows, lines_length, load_lines};
+use super::kernel::{TILE, WIDE, contract, load, products, store};
 use super::tile::{Tile, Tiles, Weighting};
-use crate::engine::{Entry, Lanes, Real};
+use crate::engine::{Aligned, Entry, Lanes, MOST_LANES, Real};
 
 /// The cotangents that are given.
 #[derive(Debug, Clone, Copy)]
@@ -28,6 +29,14 @@ pub(super) enum Of<'a> {
 }
 
 impl<'a> Of<'a> {
+    /// Matrices of the rows that columns are summed by.
+    fn matrices(&self) -> usize {
+        match self {
+            Self::Parts(..) => 3,
+            _ => 1,
+        }
+    }
+
     /// Those of some of all rows.
     pub(super) fn rows(self, range: Range<usize>, all: usize) -> Self {
         let cut = |values: &'a [f64]| {
@@ -62,24 +71,71 @@ pub(super) struct Cotangent<'a, T, D> {
     /// That of the columns of the pass, which is added. Empty if it is not requested. With
     /// [`Of::Nothing`], N of all columns, and then P of all columns if ∇⁺ is not 1 everywhere.
     pub(super) of_columns: &'a mut [f64],
+    /// [`Memory::parts`].
+    pub(super) memory: [&'a mut [T]; 2],
 }
 
 /// Matrices of a block: its rows, the cotangents of N and P (or of errors), and the sums.
 const MATRICES: usize = 4;
 
+/// The working memory of passes over a number of rows.
+#[derive(Debug)]
+pub(super) struct Memory<T> {
+    blocks: Aligned<T>,
+    lines: Aligned<T>,
+    blocks_length: usize,
+    lines_length: usize,
+}
+
+impl<T: Real> Memory<T> {
+    pub(super) fn new(of: &Of<'_>, rows: usize, rank: usize) -> Self {
+        // (Whole blocks, and whole vectors of components, on every machine.)
+        let rows = rows.next_multiple_of(WIDE * MOST_LANES);
+        let blocks_length = MATRICES * rows * rank;
+        let lines_length = match rank {
+            ..MANY => 0,
+            _ => of.matrices() * rows * rank.next_multiple_of(MOST_LANES),
+        };
+        Self {
+            blocks: Aligned::new(blocks_length),
+            lines: Aligned::new(lines_length),
+            blocks_length,
+            lines_length,
+        }
+    }
+
+    /// The memory of blocks and of lines.
+    pub(super) fn parts(&mut self) -> [&mut [T]; 2] {
+        [
+            self.blocks.get_mut(self.blocks_length),
+            self.lines.get_mut(self.lines_length),
+        ]
+    }
+}
+
 impl<T: Real, D: Entry> WithSimd for Cotangent<'_, T, D> {
     type Output = ();
 
     #[inline(always)]
-    fn with_simd<S: Simd>(self, simd: S) {
+    fn with_simd<S: Simd>(mut self, simd: S) {
         let rank = self.rank;
         let zero = Lanes::<T, S>::zero(simd).value;
         let size = rank * WIDE;
         let weighted = self.tiles.blocks.weighting.varies();
-        let mut blocks = self.load_blocks::<S>(simd);
+        let of_block = MATRICES * size;
+        let of_line = lines_length::<T, S>(rank);
+        let lines_of_block = self.of.matrices() * of_line;
+        let count = self.own.len().div_ceil(WIDE * T::lanes::<S>() * rank);
+        let [blocks, lines] = take(&mut self.memory);
+        let blocks = &mut T::vectors_mut::<S>(blocks)[..count * of_block];
+        let lines = &mut lines[..count * lines_of_block];
+        self.load_blocks::<S>(simd, blocks);
+        if of_line > 0 {
+            self.load_lines::<S>(lines);
+        }
         let mut tile = Tile::new(zero);
         let varies = self.tiles.positive_varies();
-        let mut of_columns = vec![zero; 2 * TILE * rank];
+        let mut of_columns = [(); 2].map(|()| ColumnSums::new::<S>(rank));
         let mut from = self.columns.start;
         while from < self.columns.end {
             let to = self.columns.end.min(from + TILE);
@@ -91,8 +147,9 @@ impl<T: Real, D: Entry> WithSimd for Cotangent<'_, T, D> {
                     *given = &all[from * rank..to * rank];
                 }
             }
-            of_columns.fill(zero);
-            for (index, block) in blocks.chunks_exact_mut(MATRICES * size).enumerate() {
+            of_columns.iter_mut().for_each(ColumnSums::clear);
+            for (index, block) in blocks.chunks_exact_mut(of_block).enumerate() {
+                let lines = &lines[index * lines_of_block..][..lines_of_block];
                 let (own, rest) = block.split_at_mut(size);
                 let (of_negative, rest) = rest.split_at_mut(size);
                 let (of_positive, sums) = rest.split_at_mut(size);
@@ -142,36 +199,36 @@ impl<T: Real, D: Entry> WithSimd for Cotangent<'_, T, D> {
                 if self.of_columns.is_empty() {
                     continue;
                 }
-                let (to, second) = of_columns.split_at_mut(TILE * rank);
-                let (to, second) = (&mut to[..width * rank], &mut second[..width * rank]);
+                let rows = |which: usize, vectors| Rows::<T, S> {
+                    vectors,
+                    lines: &lines[which * of_line..][..of_line],
+                };
+                let [to, second] = &mut of_columns;
                 match self.of {
-                    Of::Errors(_) => spread::<T, S, 1>(simd, to, [t], [own]),
+                    Of::Errors(_) => to.add(simd, [t], [rows(0, own)]),
                     // (The rows, without those of lanes that have none: see `load_blocks`.)
-                    Of::ColumnParts(..) => spread::<T, S, 1>(simd, to, [t], [of_negative]),
+                    Of::ColumnParts(..) => to.add(simd, [t], [rows(0, of_negative)]),
                     Of::Nothing => {
-                        spread::<T, S, 1>(simd, to, [negative], [of_negative]);
+                        to.add(simd, [negative], [rows(0, of_negative)]);
                         if varies {
-                            spread::<T, S, 1>(simd, second, [positive], [of_negative]);
+                            second.add(simd, [positive], [rows(0, of_negative)]);
                         }
                     }
-                    Of::Parts(..) if varies => {
-                        let by = [own, of_negative, of_positive];
-                        spread::<T, S, 3>(simd, to, [t, negative, positive], by);
-                    }
                     Of::Parts(..) => {
-                        spread::<T, S, 2>(simd, to, [t, negative], [own, of_negative]);
+                        let by = [rows(0, own), rows(1, of_negative), rows(2, of_positive)];
+                        if varies {
+                            to.add(simd, [t, negative, positive], by);
+                        } else {
+                            to.add(simd, [t, negative], [by[0], by[1]]);
+                        }
                     }
                 }
             }
             let all = self.columns.len() * rank;
             let results = self.of_columns.chunks_exact_mut(all);
-            for (out, lanes) in results.zip(of_columns.chunks_exact(TILE * rank)) {
+            for (out, sums) in results.zip(&of_columns) {
                 let place = (from - self.columns.start) * rank;
-                let out = &mut out[place..place + width * rank];
-                let lanes: &[T] = cast_slice(&lanes[..width * rank]);
-                for (out, lanes) in out.iter_mut().zip(lanes.chunks_exact(T::lanes::<S>())) {
-                    *out += lanes.iter().map(|lane| lane.to_f64()).sum::<f64>();
-                }
+                sums.store::<S>(&mut out[place..place + width * rank]);
             }
             from = to;
         }
@@ -181,7 +238,7 @@ impl<T: Real, D: Entry> WithSimd for Cotangent<'_, T, D> {
             _ => rank,
         };
         let out = self.of_rows.chunks_mut(rows_per_block * each);
-        for (out, block) in out.zip(blocks.chunks_exact(MATRICES * size)) {
+        for (out, block) in out.zip(blocks.chunks_exact(of_block)) {
             let sums = &block[(MATRICES - 1) * size..];
             store::<T, S>(&sums[..each * WIDE], out);
         }
@@ -193,25 +250,30 @@ impl<T: Real, D: Entry> Cotangent<'_, T, D> {
     /// so that entries are finite, and their cotangents are 0, so that they add 0 to the sums. If
     /// the rows have no cotangents, their factor takes that place, with 0 in those lanes.
     #[inline(always)]
-    fn load_blocks<S: Simd>(&self, simd: S) -> Vec<T::Vector<S>> {
+    fn load_blocks<S: Simd>(&self, simd: S, blocks: &mut [T::Vector<S>]) {
         let (rank, size) = (self.rank, self.rank * WIDE);
         let rows_per_block = WIDE * T::lanes::<S>();
-        let count = self.own.len().div_ceil(rows_per_block * rank);
         let zero = Lanes::<T, S>::zero(simd);
-        let mut blocks = vec![zero.value; count * MATRICES * size];
         for (index, block) in blocks.chunks_exact_mut(MATRICES * size).enumerate() {
             let (own, rest) = block.split_at_mut(size);
-            let (of_negative, of_positive) = rest.split_at_mut(size);
+            let (of_negative, rest) = rest.split_at_mut(size);
+            let (of_positive, sums) = rest.split_at_mut(size);
             let rows = |values: &'_ [f64], each: usize| {
                 let first = index * rows_per_block * each;
                 first..values.len().min(first + rows_per_block * each)
             };
-            own.fill(zero.constant(1.0).value);
+            sums.fill(zero.value);
+            let is_whole = rows(self.own, rank).len() == rows_per_block * rank;
+            if !is_whole {
+                own.fill(zero.constant(1.0).value);
+                of_negative.fill(zero.value);
+                of_positive.fill(zero.value);
+            }
             load::<T, S>(&self.own[rows(self.own, rank)], own);
             match self.of {
                 Of::Parts(negative, positive) => {
                     load::<T, S>(&negative[rows(negative, rank)], of_negative);
-                    load::<T, S>(&positive[rows(positive, rank)], &mut of_positive[..size]);
+                    load::<T, S>(&positive[rows(positive, rank)], of_positive);
                 }
                 Of::Errors(errors) => {
                     load::<T, S>(&errors[rows(errors, 1)], &mut of_negative[..WIDE]);
@@ -221,7 +283,25 @@ impl<T: Real, D: Entry> Cotangent<'_, T, D> {
                 }
             }
         }
-        blocks
+    }
+
+    /// The rows that columns are summed by, as lines. Lines without a row are 0.
+    #[inline(always)]
+    fn load_lines<S: Simd>(&self, lines: &mut [T]) {
+        let of_line = lines_length::<T, S>(self.rank);
+        let each = WIDE * T::lanes::<S>() * self.rank;
+        let (negative, positive): (&[f64], &[f64]) = match self.of {
+            Of::Parts(negative, positive) => (negative, positive),
+            _ => (&[], &[]),
+        };
+        let blocks = lines.chunks_exact_mut(self.of.matrices() * of_line);
+        for (index, lines) in blocks.enumerate() {
+            let matrices = [self.own, negative, positive];
+            for (lines, rows) in lines.chunks_exact_mut(of_line).zip(matrices) {
+                let rows = &rows[index * each..rows.len().min((index + 1) * each)];
+                load_lines::<T, S>(rows, self.rank, lines);
+            }
+        }
     }
 
     /// The derivative of the parts in y, from the products with their cotangents; and ∇⁻ and ∇⁺.
@@ -294,105 +374,6 @@ impl<T: Real, D: Entry> Cotangent<'_, T, D> {
                 let slope = tiles.weighted::<S, WEIGHTED>(simd, tile, j, slope);
                 tile.t[j] = slope.value;
             }
-        }
-    }
-}
-
-/// `sums_jk += Σ_p terms_pj ⊙ by_pk` for the columns of a tile, lane by lane.
-#[inline(always)]
-fn spread<T: Real, S: Simd, const P: usize>(
-    simd: S,
-    sums: &mut [T::Vector<S>],
-    terms: [&[T::Vector<S>]; P],
-    by: [&[T::Vector<S>]; P],
-) {
-    simd.vectorize(Spread::<T, P> {
-        sums: cast_slice_mut(sums),
-        terms: terms.map(cast_slice),
-        by: by.map(cast_slice),
-    });
-}
-
-/// A separate function, so that it is compiled once and not into every pass.
-struct Spread<'a, T, const P: usize> {
-    sums: &'a mut [T],
-    terms: [&'a [T]; P],
-    by: [&'a [T]; P],
-}
-
-impl<T: Real, const P: usize> WithSimd for Spread<'_, T, P> {
-    type Output = ();
-
-    #[inline(always)]
-    fn with_simd<S: Simd>(self, simd: S) {
-        let sums: &mut [T::Vector<S>] = cast_slice_mut(self.sums);
-        let terms: [&[T::Vector<S>]; P] = self.terms.map(cast_slice);
-        let by: [&[T::Vector<S>]; P] = self.by.map(cast_slice);
-        let (count, rank) = (terms[0].len() / WIDE, by[0].len() / WIDE);
-        let mut from = 0;
-        // (The terms of several columns stay in registers.)
-        if P == 1 || (P == 2 && has_many_registers::<T, S>()) {
-            while from + 4 <= count {
-                spread_some::<T, S, P, 4>(simd, &mut sums[from * rank..], terms, by, from);
-                from += 4;
-            }
-        }
-        while from + 2 <= count {
-            spread_some::<T, S, P, 2>(simd, &mut sums[from * rank..], terms, by, from);
-            from += 2;
-        }
-        while from < count {
-            spread_some::<T, S, P, 1>(simd, &mut sums[from * rank..], terms, by, from);
-            from += 1;
-        }
-    }
-}
-
-#[inline(always)]
-fn spread_some<T: Real, S: Simd, const P: usize, const J: usize>(
-    simd: S,
-    sums: &mut [T::Vector<S>],
-    terms: [&[T::Vector<S>]; P],
-    by: [&[T::Vector<S>]; P],
-    from: usize,
-) {
-    let rank = by[0].len() / WIDE;
-    // (Loops instead of `map`, whose closures might not be inlined.)
-    let zero = Lanes::<T, S>::zero(simd);
-    let mut of_columns = [[[zero; WIDE]; P]; J];
-    for (j, of_column) in of_columns.iter_mut().enumerate() {
-        for p in 0..P {
-            for v in 0..WIDE {
-                of_column[p][v] = Lanes::new(simd, terms[p][(from + j) * WIDE + v]);
-            }
-        }
-    }
-    let mut of_components: [&[[T::Vector<S>; WIDE]]; P] = [&[]; P];
-    for p in 0..P {
-        of_components[p] = &by[p].as_chunks::<WIDE>().0[..rank];
-    }
-    // Slices are cut to their lengths, so that the compiler can remove bounds checks.
-    let (mut columns, mut rest): ([&mut [T::Vector<S>]; J], _) =
-        (std::array::from_fn(|_| &mut [][..]), sums);
-    for column in &mut columns {
-        let (first, others) = rest.split_at_mut(rank);
-        (*column, rest) = (first, others);
-    }
-    for k in 0..rank {
-        let mut by = [[zero; WIDE]; P];
-        for p in 0..P {
-            for v in 0..WIDE {
-                by[p][v] = Lanes::new(simd, of_components[p][k][v]);
-            }
-        }
-        for j in 0..J {
-            let mut sum = Lanes::new(simd, columns[j][k]);
-            for p in 0..P {
-                for v in 0..WIDE {
-                    sum = of_columns[j][p][v].mul_add(by[p][v], sum);
-                }
-            }
-            columns[j][k] = sum.value;
         }
     }
 }

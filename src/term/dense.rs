@@ -1,8 +1,8 @@
 //! The fused data term of a dense X, packed in blocks of rows.
 //!
 //! Updates of H and their cotangents read the same blocks as those of W: their sums run over rows
-//! instead of columns. Only products with X (β = 2), tangents, errors of columns and updates with
-//! very many components read X packed in blocks of columns, which is made when it is first needed.
+//! instead of columns. Only products with X (β = 2), tangents and errors of columns read X packed in
+//! blocks of columns, which is made when it is first needed.
 //!
 //! An iteration ends with D and begins with the update of H, at the same factors. So the pass for D
 //! also computes N and P of H, and they are kept for that update.
@@ -91,18 +91,12 @@ enum OuterError<T> {
     OfMatrix(Fused, OneSide<T>),
 }
 
-/// With more components, sums over rows leave the fast caches, and updates of H read X in blocks of
-/// columns (10 % faster at 200 components) ...
-const MANY_COMPONENTS: usize = 128;
-/// ... unless X has more entries than this (64 MB).
-const LARGE: usize = 1 << 23;
-
 /// N and P of H at some factors, from the last evaluation of D.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Ahead {
     w: Vec<f64>,
     h: Vec<f64>,
-    parts: PartsOf,
+    parts: Option<PartsOf>,
 }
 
 #[derive(Debug)]
@@ -113,7 +107,7 @@ struct Dense<T> {
     of_w: OneSide<T>,
     /// X in blocks of columns, if it was needed.
     of_h: OnceLock<OneSide<T>>,
-    ahead: Mutex<Option<Ahead>>,
+    ahead: Mutex<Ahead>,
     /// Entries that are not fitted, if they are few and ∇⁺ is 1.
     gaps: Option<Gaps>,
     /// The term without entries of WH, if it applies.
@@ -215,7 +209,7 @@ impl<T: Real> Dense<T> {
             unit,
             of_w,
             of_h: OnceLock::new(),
-            ahead: Mutex::new(None),
+            ahead: Mutex::default(),
             gaps: mask
                 .filter(|_| beta == Some(1.0) && weighting == Weighting::Sign)
                 .and_then(Gaps::of),
@@ -238,12 +232,6 @@ impl<T: Real> Dense<T> {
         }
     }
 
-    /// Returns true if an update of H reads the blocks of W. (It must not depend on earlier passes:
-    /// the last bits differ.)
-    fn sums_over_rows(&self, rank: usize) -> bool {
-        rank <= MANY_COMPONENTS || self.of_w.rows * self.of_w.columns > LARGE
-    }
-
     /// N and P of a side, from its own blocks.
     fn parts_of_rows(&self, side: Side, at: At<'_>, room: PartsOf) -> PartsOf {
         let sums = &sums(at.other, at.rank);
@@ -261,25 +249,30 @@ impl<T: Real> Dense<T> {
         parts
     }
 
-    /// N and P of H, from the blocks of W, and the errors of W's rows if they are requested.
+    /// N and P of H, from the blocks of W, and the errors of W's rows if they are requested. If P is
+    /// the same for all rows, it is left empty.
     fn parts_of_columns(&self, at: At<'_>, errors: bool) -> (PartsOf, Vec<f64>) {
-        let sums = sums(at.other, at.rank);
         let (mut parts, errors) = self.updates().parts_of_columns(&self.of_w, at, errors);
-        if self.is_constant() {
-            parts.positive = sums.repeat(self.of_w.columns);
-        }
         if let Some(gaps) = &self.gaps {
             parts.positive.resize(at.factor.len(), 0.0);
+            let sums = sums(at.other, at.rank);
             let columns = &gaps.columns;
             columns.add_complement(&sums, at.other, &mut parts.positive);
         }
         (parts, errors)
     }
 
+    /// The same, from the last evaluation of D if it was at these factors.
+    fn parts_of_h(&self, at: At<'_>) -> PartsOf {
+        let ahead = self.taken_ahead(at);
+        ahead.unwrap_or_else(|| self.parts_of_columns(at, false).0)
+    }
+
     /// N and P of H that were computed with D, if they are those of these factors.
     fn taken_ahead(&self, at: At<'_>) -> Option<PartsOf> {
-        let ahead = self.ahead.lock().take()?;
-        (ahead.w == at.other && ahead.h == at.factor).then_some(ahead.parts)
+        let mut ahead = self.ahead.lock();
+        let parts = ahead.parts.take()?;
+        (ahead.w == at.other && ahead.h == at.factor).then_some(parts)
     }
 
     /// The divergence of the fitted entries.
@@ -476,11 +469,39 @@ impl<T: Real> DataTerm for Dense<T> {
         if let Some(quadratic) = &self.quadratic {
             return quadratic.parts(self.side(side), side, at, room);
         }
-        if side == Side::W || !self.sums_over_rows(at.rank) {
+        if side == Side::W {
             return self.parts_of_rows(side, at, room);
         }
-        let ahead = self.taken_ahead(at);
-        ahead.unwrap_or_else(|| self.parts_of_columns(at, false).0)
+        let mut parts = self.parts_of_h(at);
+        if self.is_constant() {
+            let mut positive = room.positive;
+            positive.clear();
+            let sums = sums(at.other, at.rank);
+            (0..self.of_w.columns).for_each(|_| positive.extend_from_slice(&sums));
+            parts.positive = positive;
+        }
+        parts
+    }
+
+    fn numerators(
+        &self,
+        side: Side,
+        at: At<'_>,
+        room: &dyn Fn() -> Vec<f64>,
+    ) -> Option<(Vec<f64>, Vec<f64>)> {
+        if self.quadratic.is_some() || !self.is_constant() {
+            return None;
+        }
+        let negative = match side {
+            Side::W => {
+                let (mut negative, job) = (room(), Job::new(at));
+                self.updates()
+                    .over(What::Parts, &self.of_w, &job, &mut negative, &mut []);
+                negative
+            }
+            Side::H => self.parts_of_h(at).negative,
+        };
+        Some((negative, sums(at.other, at.rank)))
     }
 
     fn denominators(&self, side: Side, at: At<'_>) -> Vec<f64> {
@@ -549,13 +570,14 @@ impl<T: Real> DataTerm for Dense<T> {
         if let Some(errors) = quadratic.and_then(|of| of.errors(self.side(side), side, at)) {
             return errors;
         }
-        if side == Side::W && self.sums_over_rows(at.rank) {
+        if side == Side::W {
             let (parts, errors) = self.parts_of_columns(at.turned(), true);
-            *self.ahead.lock() = Some(Ahead {
-                w: at.factor.to_vec(),
-                h: at.other.to_vec(),
-                parts,
-            });
+            let mut ahead = self.ahead.lock();
+            let Ahead { w, h, .. } = &mut *ahead;
+            // (In the memory of the last ones.)
+            at.factor.clone_into(w);
+            at.other.clone_into(h);
+            ahead.parts = Some(parts);
             return errors;
         }
         let side = self.side(side);
@@ -649,8 +671,9 @@ mod tests {
                 let term = Dense::<f64>::new(&problem, &x, asked);
                 let by_rows = term.parts_of_rows(Side::H, at, PartsOf::default());
                 let (by_columns, errors) = term.parts_of_columns(at, true);
+                let whole = term.parts(Side::H, at, PartsOf::default());
                 assert!(close(&by_rows.negative, &by_columns.negative), "{beta}");
-                assert!(close(&by_rows.positive, &by_columns.positive), "{beta}");
+                assert!(close(&by_rows.positive, &whole.positive), "{beta}");
                 // The errors are those of a pass of their own, and the parts are kept for an update at
                 // the same factors only.
                 let mut alone = vec![0.0; n];

@@ -201,8 +201,23 @@ fn contract_some<T: Real, S: Simd, const K: usize>(
     }
 }
 
-/// Columns whose numbers of the other factor stay in the first-level cache.
+/// Columns whose numbers of the other factor stay in the cache while their products are summed.
 const STRETCH: usize = 32;
+
+/// Numbers of the other factor (256 kB). If it is larger, several blocks of rows go over the columns
+/// together, because reading it for each block would take longer than the products.
+const LARGE: usize = 1 << 15;
+/// Rows of these blocks.
+const PANEL: usize = 256;
+
+/// Rows that go over the columns together, for so many numbers of the other factor.
+#[inline(always)]
+pub(super) fn rows_together(other: usize, rows_per_block: usize) -> usize {
+    match other {
+        ..LARGE => rows_per_block,
+        _ => PANEL,
+    }
+}
 
 /// `X O` for consecutive blocks of rows.
 pub(super) struct Times<'a, T> {
@@ -213,6 +228,8 @@ pub(super) struct Times<'a, T> {
     pub(super) other: &'a [T],
     /// r numbers for each row.
     pub(super) out: &'a mut [f64],
+    /// Working memory: r numbers for each row of a panel.
+    pub(super) memory: &'a mut [T],
 }
 
 impl<T: Real> WithSimd for Times<'_, T> {
@@ -221,15 +238,24 @@ impl<T: Real> WithSimd for Times<'_, T> {
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
         let (rank, lanes) = (self.other.len() / self.columns, WIDE * T::lanes::<S>());
-        let mut sums = vec![Lanes::<T, S>::zero(simd).value; rank * WIDE];
-        let blocks = self.x.chunks_exact(lanes * self.columns);
-        for (x, out) in blocks.zip(self.out.chunks_mut(lanes * rank)) {
-            sums.fill(Lanes::<T, S>::zero(simd).value);
-            let stretches = x.chunks(STRETCH * lanes);
-            for (x, other) in stretches.zip(self.other.chunks(STRETCH * rank)) {
-                contract::<T, S>(simd, &mut sums, T::vectors::<S>(x), other);
+        let rows = rows_together(self.other.len(), lanes);
+        let panels = self.x.chunks(rows * self.columns);
+        for (x, out) in panels.zip(self.out.chunks_mut(rows * rank)) {
+            let blocks = out.len().div_ceil(lanes * rank);
+            let sums = &mut self.memory[..blocks * lanes * rank];
+            sums.fill(T::from_f64(0.0));
+            for (at, other) in self.other.chunks(STRETCH * rank).enumerate() {
+                let width = other.len() / rank;
+                let blocks = x.chunks_exact(lanes * self.columns);
+                for (x, sums) in blocks.zip(sums.chunks_exact_mut(lanes * rank)) {
+                    let x = &x[at * STRETCH * lanes..][..width * lanes];
+                    contract::<T, S>(simd, T::vectors_mut::<S>(sums), T::vectors::<S>(x), other);
+                }
             }
-            store::<T, S>(&sums, out);
+            let blocks = sums.chunks_exact(lanes * rank);
+            for (sums, out) in blocks.zip(out.chunks_mut(lanes * rank)) {
+                store::<T, S>(T::vectors::<S>(sums), out);
+            }
         }
     }
 }

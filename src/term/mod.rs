@@ -21,6 +21,7 @@
 //! | `distributed` | the rows of one process by any of these, and sums over all processes |
 
 mod background;
+mod columns;
 mod cotangent;
 mod dense;
 mod distributed;

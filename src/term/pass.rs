@@ -1,10 +1,17 @@
 //! Passes over blocks of rows whose results belong to the rows: parts, their tangents, and errors.
 
+use std::mem::take;
+use std::ops::Range;
+
 use pulp::{Simd, WithSimd};
 
-use super::kernel::{TILE, WIDE, contract, load, products, store};
+use super::dense::add_to_rows;
+use super::kernel::{TILE, WIDE, contract, load, products, rows_together, store};
 use super::tile::{Tile, Tiles};
-use crate::engine::{Entry, Lanes, Real};
+use crate::engine::{Entry, Lanes, MOST_LANES, Real};
+
+/// Matrices of a block: its rows, their directions, and the sums of both results.
+const MATRICES: usize = 4;
 
 /// The result of a pass, in the rows of `own`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,119 +43,156 @@ pub(super) struct Pass<'a, T, D> {
     pub(super) rank: usize,
     /// r numbers for each row, or one.
     pub(super) out: &'a mut [f64],
-    /// P, if it is requested.
+    /// P. Empty if it is not requested.
     pub(super) second: &'a mut [f64],
+    /// Working memory of [`memory_length`].
+    pub(super) memory: &'a mut [T],
+}
+
+/// Numbers in the working memory of a pass over so many columns.
+pub(super) fn memory_length(rank: usize, columns: usize) -> usize {
+    MATRICES * rank * rows_together(rank * columns, WIDE * MOST_LANES)
 }
 
 impl<T: Real, D: Entry> WithSimd for Pass<'_, T, D> {
     type Output = ();
 
     #[inline(always)]
-    fn with_simd<S: Simd>(self, simd: S) {
-        let pass = self;
-        let what = pass.what;
-        let (rank, lanes) = (pass.rank, WIDE * T::lanes::<S>());
-        let vectors = rank * WIDE;
-        let zero = Lanes::<T, S>::zero(simd).value;
-        // Allocated once for all blocks.
-        let mut memory = vec![zero; 4 * vectors];
-        let (own, rest) = memory.split_at_mut(vectors);
-        let (own_dot, rest) = rest.split_at_mut(vectors);
-        let (first, second) = rest.split_at_mut(vectors);
-        let mut tile = Tile::new(zero);
-        let (weighted, varies) = (
-            pass.tiles.blocks.weighting.varies(),
-            pass.tiles.positive_varies(),
-        );
-        let columns_move = !pass.other_dot.is_empty();
-        let columns = pass.tiles.blocks.columns;
-        let mut at = 0;
-        for (block, rows) in pass.own.chunks(lanes * rank).enumerate() {
-            let count = rows.len() / rank;
-            let place = at * rank..at * rank + rows.len();
-            load::<T, S>(rows, own);
-            if what == What::PartsTangent {
-                load::<T, S>(&pass.own_dot[place.clone()], own_dot);
+    fn with_simd<S: Simd>(mut self, simd: S) {
+        let (rank, lanes) = (self.rank, WIDE * T::lanes::<S>());
+        let columns = self.tiles.blocks.columns;
+        let rows = rows_together(rank * columns, lanes);
+        let blocks = rows / lanes;
+        let of_block = MATRICES * rank * lanes;
+        let memory = take(&mut self.memory);
+        let mut tile = Tile::new(Lanes::<T, S>::zero(simd).value);
+        let (mut out, mut second) = (take(&mut self.out), take(&mut self.second));
+        for (panel, own) in self.own.chunks(rows * rank).enumerate() {
+            let each = if self.what == What::Errors { 1 } else { rank };
+            let results = own.len() / rank * each;
+            let (of_panel, rest) = out.split_at_mut(results);
+            let (second_of_panel, rest_of_second) = second.split_at_mut(results.min(second.len()));
+            (out, second) = (rest, rest_of_second);
+            let first_row = panel * rows;
+            let own_dot = self.own_dot.get(first_row * rank..).unwrap_or_default();
+            for (index, own) in own.chunks(lanes * rank).enumerate() {
+                let block = &mut memory[index * of_block..(index + 1) * of_block];
+                let (of_own, rest) = block.split_at_mut(rank * lanes);
+                let (of_own_dot, sums) = rest.split_at_mut(rank * lanes);
+                load::<T, S>(own, T::vectors_mut::<S>(of_own));
+                if self.what == What::PartsTangent {
+                    let dot = &own_dot[index * lanes * rank..][..own.len()];
+                    load::<T, S>(dot, T::vectors_mut::<S>(of_own_dot));
+                }
+                sums.fill(T::from_f64(0.0));
             }
-            first.fill(zero);
-            second.fill(zero);
-            let mut error = [Lanes::<T, S>::zero(simd); WIDE];
+            let count = own.len().div_ceil(lanes * rank);
             let mut from = 0;
             while from < columns {
                 let to = columns.min(from + TILE);
-                let width = to - from;
-                let other = &pass.other[from * rank..to * rank];
-                pass.tiles
-                    .read::<S>(simd, pass.first + block, from, width, &mut tile);
-                products::<T, S>(simd, own, other, &mut tile.y[..width * WIDE]);
-                match what {
-                    What::Errors if weighted => {
-                        pass.tiles
-                            .errors::<S, true>(simd, width * WIDE, &tile, &mut error);
-                    }
-                    What::Errors => {
-                        pass.tiles
-                            .errors::<S, false>(simd, width * WIDE, &tile, &mut error);
-                    }
-                    What::Parts => {
-                        if weighted {
-                            pass.tiles.parts::<S, true>(simd, &mut tile);
-                        } else {
-                            pass.tiles.parts::<S, false>(simd, &mut tile);
-                        }
-                        contract::<T, S>(simd, first, &tile.negative[..width * WIDE], other);
-                        if varies {
-                            contract::<T, S>(simd, second, &tile.positive[..width * WIDE], other);
-                        }
-                    }
-                    What::PartsTangent => {
-                        products::<T, S>(simd, own_dot, other, &mut tile.t[..width * WIDE]);
-                        let mut moves: &[T] = &[];
-                        if columns_move {
-                            moves = &pass.other_dot[from * rank..to * rank];
-                            products::<T, S>(simd, own, moves, &mut tile.u[..width * WIDE]);
-                        }
-                        if weighted {
-                            pass.tangents::<S, true>(simd, &mut tile);
-                        } else {
-                            pass.tangents::<S, false>(simd, &mut tile);
-                        }
-                        contract::<T, S>(simd, first, &tile.t[..width * WIDE], other);
-                        if D::POSITIVE_VARIES {
-                            contract::<T, S>(simd, second, &tile.u[..width * WIDE], other);
-                        }
-                        if columns_move {
-                            let (negative, positive) = (&tile.negative, &tile.positive);
-                            contract::<T, S>(simd, first, &negative[..width * WIDE], moves);
-                            if varies {
-                                contract::<T, S>(simd, second, &positive[..width * WIDE], moves);
-                            }
-                        }
-                    }
+                for (index, block) in memory.chunks_exact_mut(of_block).enumerate().take(count) {
+                    let block = T::vectors_mut::<S>(block);
+                    let at = self.first + panel * blocks + index;
+                    self.columns::<S>(simd, at, from..to, block, &mut tile);
                 }
                 from = to;
             }
-            if what == What::Errors {
-                let error = error.map(|error| error.value);
-                store::<T, S>(&error, &mut pass.out[at..at + count]);
-            } else {
-                if !varies {
-                    for (slots, sum) in second.chunks_exact_mut(WIDE).zip(pass.sums) {
-                        let sum = Lanes::<T, S>::splat(simd, T::from_f64(*sum));
-                        for slot in slots {
-                            *slot = (Lanes::new(simd, *slot) + sum).value;
-                        }
-                    }
+            for (index, block) in memory.chunks_exact(of_block).enumerate().take(count) {
+                let sums = &T::vectors::<S>(block)[2 * rank * WIDE..];
+                let place = index * lanes * each..results.min((index + 1) * lanes * each);
+                store::<T, S>(&sums[..each * WIDE], &mut of_panel[place.clone()]);
+                if second_of_panel.is_empty() {
+                    continue;
                 }
-                store::<T, S>(first, &mut pass.out[place.clone()]);
-                store::<T, S>(second, &mut pass.second[place]);
+                let second = &mut second_of_panel[place];
+                store::<T, S>(&sums[rank * WIDE..], second);
+                if !self.tiles.positive_varies() {
+                    add_to_rows(second, self.sums);
+                }
             }
-            at += count;
         }
     }
 }
 
 impl<T: Real, D: Entry> Pass<'_, T, D> {
+    /// Adds some columns to the sums of a block. Its matrices are the rows, their directions, and
+    /// the sums of both results. (Errors are the first sum.)
+    #[inline(always)]
+    fn columns<S: Simd>(
+        &self,
+        simd: S,
+        block: usize,
+        columns: Range<usize>,
+        matrices: &mut [T::Vector<S>],
+        tile: &mut Tile<T::Vector<S>>,
+    ) {
+        let rank = self.rank;
+        let size = rank * WIDE;
+        let (own, rest) = matrices.split_at_mut(size);
+        let (own_dot, rest) = rest.split_at_mut(size);
+        let (first, second) = rest.split_at_mut(size);
+        let weighted = self.tiles.blocks.weighting.varies();
+        let varies = self.tiles.positive_varies();
+        let (width, vectors) = (columns.len(), columns.len() * WIDE);
+        let place = columns.start * rank..columns.end * rank;
+        let other = &self.other[place.clone()];
+        self.tiles
+            .read::<S>(simd, block, columns.start, width, tile);
+        products::<T, S>(simd, own, other, &mut tile.y[..vectors]);
+        match self.what {
+            What::Errors => {
+                let mut error = [Lanes::<T, S>::zero(simd); WIDE];
+                for (error, sum) in error.iter_mut().zip(&*first) {
+                    *error = Lanes::new(simd, *sum);
+                }
+                if weighted {
+                    self.tiles
+                        .errors::<S, true>(simd, vectors, tile, &mut error);
+                } else {
+                    self.tiles
+                        .errors::<S, false>(simd, vectors, tile, &mut error);
+                }
+                for (sum, error) in first.iter_mut().zip(error) {
+                    *sum = error.value;
+                }
+            }
+            What::Parts => {
+                if weighted {
+                    self.tiles.parts::<S, true>(simd, tile);
+                } else {
+                    self.tiles.parts::<S, false>(simd, tile);
+                }
+                contract::<T, S>(simd, first, &tile.negative[..vectors], other);
+                if varies {
+                    contract::<T, S>(simd, second, &tile.positive[..vectors], other);
+                }
+            }
+            What::PartsTangent => {
+                products::<T, S>(simd, own_dot, other, &mut tile.t[..vectors]);
+                // (Empty if the columns do not move.)
+                let moves = self.other_dot.get(place).unwrap_or_default();
+                if !moves.is_empty() {
+                    products::<T, S>(simd, own, moves, &mut tile.u[..vectors]);
+                }
+                if weighted {
+                    self.tangents::<S, true>(simd, tile);
+                } else {
+                    self.tangents::<S, false>(simd, tile);
+                }
+                contract::<T, S>(simd, first, &tile.t[..vectors], other);
+                if D::POSITIVE_VARIES {
+                    contract::<T, S>(simd, second, &tile.u[..vectors], other);
+                }
+                if !moves.is_empty() {
+                    contract::<T, S>(simd, first, &tile.negative[..vectors], moves);
+                    if varies {
+                        contract::<T, S>(simd, second, &tile.positive[..vectors], moves);
+                    }
+                }
+            }
+        }
+    }
+
     /// ∇⁻ and ∇⁺ of a tile's entries, with their tangents.
     #[inline(always)]
     fn tangents<S: Simd, const WEIGHTED: bool>(&self, simd: S, tile: &mut Tile<T::Vector<S>>) {

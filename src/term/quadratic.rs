@@ -13,10 +13,10 @@ use pulp::Arch;
 use rayon::prelude::*;
 
 use super::dense::{OneSide, pack};
-use super::kernel::{Multiply, Times};
-use super::walk::share;
+use super::kernel::{Multiply, Times, rows_together};
+use super::walk::{WHOLE, share};
 use super::{At, Bars, Moves, Needs, PartsOf};
-use crate::engine::Real;
+use crate::engine::{Aligned, Real};
 use crate::factors::Side;
 use crate::numerics::Precision;
 
@@ -227,14 +227,17 @@ fn times<T: Real>(x: &OneSide<T>, other: &[f64], rank: usize) -> Vec<f64> {
 
 fn times_into<T: Real>(x: &OneSide<T>, other: &[f64], rank: usize, out: &mut [f64]) {
     let other = T::rounded(other);
-    let rows = share(x.rows, x.columns * rank);
+    let rows = share(x.rows, x.columns, rank);
     let tasks = out.par_chunks_mut(rows * rank).enumerate();
-    tasks.for_each(|(task, out)| {
+    let length = rows_together(other.len(), WHOLE) * rank;
+    let memory = || Aligned::new(length);
+    tasks.for_each_init(memory, |memory, (task, out)| {
         Arch::new().dispatch(Times {
             x: x.beginning_with(task * rows),
             columns: x.columns,
             other: &other,
             out,
+            memory: memory.get_mut(length),
         });
     });
 }
@@ -248,7 +251,7 @@ fn multiply<T: Real>(a: &[f64], gram: &[f64], rank: usize) -> Vec<f64> {
 
 fn multiply_into<T: Real>(a: &[f64], gram: &[f64], rank: usize, out: &mut [f64]) {
     let gram = T::rounded(gram);
-    let rows = share(a.len() / rank, rank * rank);
+    let rows = share(a.len() / rank, rank, rank);
     let tasks = out
         .par_chunks_mut(rows * rank)
         .zip(a.par_chunks(rows * rank));

@@ -83,10 +83,9 @@ pub(super) struct Blocks<'a, T> {
     pub(super) columns: usize,
 }
 
-/// Vectors of a tile.
+/// Vectors of a tile. (Aligned, because vectors across two cache lines cost twice as much.)
+#[repr(C, align(64))]
 pub(super) struct Tile<V> {
-    /// Vectors that were read.
-    count: usize,
     x: [V; VECTORS],
     /// Weights.
     m: [V; VECTORS],
@@ -97,6 +96,8 @@ pub(super) struct Tile<V> {
     /// ∇⁻ and ∇⁺, weighted.
     pub(super) negative: [V; VECTORS],
     pub(super) positive: [V; VECTORS],
+    /// Vectors that were read.
+    count: usize,
 }
 
 impl<V: Copy> Tile<V> {

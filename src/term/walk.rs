@@ -3,26 +3,29 @@
 use pulp::Arch;
 use rayon::prelude::*;
 
-use super::cotangent::{Cotangent, Of};
-use super::kernel::{TILE, WIDE};
-use super::pass::{Pass, What};
+use super::columns::MANY;
+use super::cotangent::{Cotangent, Memory, Of};
+use super::kernel::{TILE, WIDE, rows_together};
+use super::pass::{Pass, What, memory_length};
 use super::tile::{Blocks, Tiles, Weighting};
 use super::{At, Bars, Needs, PartsOf};
 use crate::divergence::Fused;
 use crate::engine::{
-    Entry, Frobenius, General, ItakuraSaito, KullbackLeibler, MOST_LANES, PlugIn, Real,
+    Aligned, Entry, Frobenius, General, ItakuraSaito, KullbackLeibler, MOST_LANES, PlugIn, Real,
 };
 
 /// With fewer multiplications, another thread costs more than it saves.
 const WORTH_SHARING: usize = 1 << 16;
 /// Tasks hold a multiple of this many rows, which are whole blocks on every machine.
-const WHOLE: usize = WIDE * MOST_LANES;
+pub(super) const WHOLE: usize = WIDE * MOST_LANES;
 /// Largest number of rows in one task.
 const ROWS: usize = 64;
 /// Largest number of tasks of a pass whose results are added, and the fewest rows or columns in
 /// one. They do not depend on the machine, so sums do not either.
 const SUMMED_TASKS: usize = 64;
 const SUMMED_LINES: usize = 256;
+/// Numbers of the factor of rows that go over all columns together (256 kB).
+const TOGETHER: usize = 1 << 15;
 /// Numbers that one task adds.
 const ADDED: usize = 1 << 12;
 
@@ -44,14 +47,24 @@ pub(super) trait Source<T: Real>: Sync {
     );
 }
 
-/// Rows in one task, if each takes `work` multiplications.
-pub(super) fn share(rows: usize, work: usize) -> usize {
+/// Rows in one task, if each is multiplied by `columns` columns of this rank.
+pub(super) fn share(rows: usize, columns: usize, rank: usize) -> usize {
     let threads = rayon::current_num_threads();
-    if threads == 1 || rows * work < WORTH_SHARING {
+    if threads == 1 || rows * columns * rank < WORTH_SHARING {
         rows.next_multiple_of(WHOLE)
     } else {
         let fair = rows.div_ceil(2 * threads);
-        fair.next_multiple_of(WHOLE).min(ROWS)
+        let most = rows_together(columns * rank, ROWS);
+        fair.next_multiple_of(WHOLE).min(most)
+    }
+}
+
+/// Rows that go over all columns together, in passes with sums for columns. With many components,
+/// their factor and its cotangents then stay in the second-level cache.
+fn panel(rank: usize) -> usize {
+    match rank {
+        ..MANY => usize::MAX,
+        _ => (TOGETHER / rank).next_multiple_of(WHOLE),
     }
 }
 
@@ -205,10 +218,13 @@ impl Walk<'_> {
         let other = T::rounded(job.at.other);
         let [own_dot, other_dot] = job.moves;
         let other_dot = T::rounded(other_dot);
-        let rows = share(all_rows, columns * rank);
+        let rows = share(all_rows, columns, rank);
         let rows = side.most_rows().map_or(rows, |most| most.min(rows));
         let width = out.len() / all_rows;
-        let run = |task: usize, out: &mut [f64], second: &mut [f64]| {
+        let length = memory_length(rank, columns);
+        let memory = || Aligned::new(length);
+        let run = |memory: &mut Aligned<T>, task: usize, out: &mut [f64], second: &mut [f64]| {
+            let memory = memory.get_mut(length);
             let (first_row, count) = (task * rows, out.len() / width);
             let range = first_row * rank..(first_row + count) * rank;
             side.with_rows(first_row, count, self.weighting, &mut |blocks, first| {
@@ -224,21 +240,26 @@ impl Walk<'_> {
                     rank,
                     out: &mut *out,
                     second: &mut *second,
+                    memory: &mut *memory,
                 });
             });
         };
         if rows >= all_rows {
-            run(0, out, second);
+            run(&mut memory(), 0, out, second);
         } else if second.is_empty() {
             let tasks = out.par_chunks_mut(rows * width).enumerate();
-            tasks.for_each(|(task, out)| run(task, out, &mut []));
+            tasks.for_each_init(memory, |memory, (task, out)| {
+                run(memory, task, out, &mut [])
+            });
         } else {
             let tasks = out
                 .par_chunks_mut(rows * width)
                 .zip(second.par_chunks_mut(rows * width));
             tasks
                 .enumerate()
-                .for_each(|(task, (out, second))| run(task, out, second));
+                .for_each_init(memory, |memory, (task, (out, second))| {
+                    run(memory, task, out, second);
+                });
         }
     }
 
@@ -279,9 +300,10 @@ impl Walk<'_> {
             let mut rows_result = vec![0.0; own_rows.len() * of_rows];
             let each = own_columns.len() * rank;
             let mut columns_result = vec![0.0; of_columns * each];
-            let step = side.most_rows().unwrap_or(own_rows.len());
+            let step = side.most_rows().unwrap_or(usize::MAX).min(panel(rank));
+            let mut memory = Memory::new(&of, step.min(own_rows.len()), rank);
             for first_row in own_rows.clone().step_by(step) {
-                let end = own_rows.end.min(first_row + step);
+                let end = own_rows.end.min(first_row.saturating_add(step));
                 let count = end - first_row;
                 let from = first_row - own_rows.start;
                 let of_rows = &mut rows_result[from * of_rows..(from + count) * of_rows];
@@ -297,6 +319,7 @@ impl Walk<'_> {
                         rank,
                         of_rows: &mut *of_rows,
                         of_columns: &mut columns_result,
+                        memory: memory.parts(),
                     });
                 });
             }
@@ -333,15 +356,17 @@ impl Tasks {
         } else {
             (columns, TILE)
         };
-        let of = if rows * columns * rank < WORTH_SHARING {
-            all
+        let tasks = if rows * columns * rank < WORTH_SHARING {
+            1
         } else {
             // (The results of all tasks take a fourth of the memory of X at most.)
-            all.div_ceil(SUMMED_TASKS).max(SUMMED_LINES).max(4 * rank)
+            (all / SUMMED_LINES.max(4 * rank)).clamp(1, SUMMED_TASKS)
         };
+        // A power of two, so that threads have equally many.
+        let tasks = 1 << tasks.ilog2();
         Self {
             rows: by_rows,
-            of: of.next_multiple_of(whole),
+            of: all.div_ceil(tasks).next_multiple_of(whole),
         }
     }
 }
