@@ -6,7 +6,10 @@ use altbi::criterion::Unseen;
 use altbi::data::{Noise, benchmark_b};
 use altbi::practical::settings;
 use altbi::tuner::{BuiltIn, Contest, DIAL, Judge, RIVALS, Rival, Standing, Task, contest};
-use altbi::{Beta, Error, L1, Method, PenaltyTerm, Precision, Problem, Scope, Side, Smooth};
+use altbi::{
+    Beta, Error, Exponent, L1, Method, NoPenalty, PenaltyTerm, Precision, Problem, Scope, Side,
+    Smooth, SquaredL2, Units,
+};
 use ndarray::Array2;
 
 fn tasks(count: u64) -> Vec<Task> {
@@ -77,6 +80,45 @@ fn scikit_learn_ends_by_its_own_rule() {
         ends.push(expected);
     }
     assert!(ends[0] > 1 && ends[2] < 20, "{ends:?}");
+}
+
+/// ½ℓ2² under KL needs a smaller exponent. Updates without a penalty do not, whoever makes them.
+#[test]
+fn plain_updates_are_those_of_practical() {
+    let mut task = tasks(1).remove(0);
+    task.terms = vec![(Side::W, PenaltyTerm::tuned(SquaredL2))];
+    let config = settings(task.rank, task.divergence.as_ref(), &task.terms);
+    assert_eq!(config.exponent, Exponent::Monotone);
+    let one = std::slice::from_ref(&task);
+    let all = run(one, &[BuiltIn::Plain, BuiltIn::None], Scope::Shared, None);
+    // The same updates by the solver, one in an iteration.
+    let mut plain = config
+        .with_seed(task.seed)
+        .with_method(Method::Mu)
+        .with_bunch(1)
+        .with_warm_up(0)
+        .with_max_iterations(1020)
+        .with_tolerance(0.0)
+        .with_scope(Scope::Row)
+        .with_units(Units::Absolute)
+        .solver(task.divergence.clone(), NoPenalty)
+        .with_shared_criterion(task.outer.criterion());
+    let outcome = plain.run(&task.split).unwrap();
+    let errors: Vec<f64> = outcome
+        .history
+        .iter()
+        .map(|record| record.outer_error)
+        .collect();
+    let close = |a: f64, b: f64| (a - b).abs() <= 1e-9 * b;
+    // Rivals begin after 20 updates and look at the error after every fifth.
+    let seen = errors[20..].iter().step_by(5);
+    let stopped = all.of("plain").next().unwrap().held_out;
+    assert!(
+        seen.clone().any(|error| close(stopped, *error)),
+        "{stopped}"
+    );
+    let last = all.of("none").next().unwrap().held_out;
+    assert!(close(last, errors[1020]), "{last} and {}", errors[1020]);
 }
 
 #[test]

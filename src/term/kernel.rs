@@ -202,11 +202,11 @@ fn contract_some<T: Real, S: Simd, const K: usize>(
 }
 
 /// Columns whose numbers of the other factor stay in the cache while their products are summed.
-const STRETCH: usize = 32;
+const STRETCH: usize = 128;
 
-/// Numbers of the other factor (256 kB). If it is larger, several blocks of rows go over the columns
+/// Numbers of the other factor (1 MB). If it is larger, several blocks of rows go over the columns
 /// together, because reading it for each block would take longer than the products.
-const LARGE: usize = 1 << 15;
+const LARGE: usize = 1 << 17;
 /// Rows of these blocks.
 const PANEL: usize = 256;
 

@@ -8,7 +8,7 @@ use crate::config::{AltBiConfig, Method, Selection};
 use crate::error::{Error, Result};
 use crate::factors::{Factors, GivenFactors, Side};
 use crate::lambda::{LambdaStart, Layout, Scope, Units};
-use crate::penalty::PenaltyTerm;
+use crate::penalty::{NoPenalty, PenaltyTerm};
 use crate::practical::{self, LONGEST, PATIENCE, REFIT};
 use crate::solver::{Record, Solver, State, Stepper, StopReason, Stopping, StoppingRule};
 
@@ -95,8 +95,9 @@ impl<'a> Books<'a> {
             solves: 0,
             config,
         };
-        let warm = books.solver(books.config.clone());
-        books.layout = warm.layout(&task.split);
+        books.layout = books.solver(books.config.clone()).layout(&task.split);
+        // (The first updates of plain updates, in practical too.)
+        let warm = books.plain_solver(books.plain_config());
         let state = warm.init(&task.split)?;
         let (work, error) = (books.config.warm_up as f64, state.record.outer_error);
         books.ledger.book(task, work, error, &state.factors);
@@ -150,8 +151,8 @@ impl<'a> Books<'a> {
         let weights = dials.iter().map(|dial| dial.clamp(DIAL.0, DIAL.1).exp());
         let lambda = Array2::from_shape_vec((dials.len(), 1), weights.collect());
         let lambda = lambda.expect("a column of dials");
-        let config = self.config.clone();
-        self.solve_with(config, dials.to_vec(), Some(lambda), from, |_, _| true)
+        let solver = self.solver(self.config.clone()).with_lambda(lambda);
+        self.solve_with(solver, dials.to_vec(), from, |_, _| true)
     }
 
     /// A solve with the same value of all dials.
@@ -168,16 +169,43 @@ impl<'a> Books<'a> {
     /// # Errors
     /// Those of a solve.
     pub fn solve_plain(&mut self) -> Result<Option<Solved>> {
-        let mut config = self.config.clone().with_method(Method::MuT);
+        let solver = self.plain_solver(self.plain_config());
+        let solved = self.solve_with(solver, Vec::new(), None, |_, _| true)?;
+        Ok(solved.map(|solved| self.without_penalty(solved)))
+    }
+
+    /// The settings of a solve without penalties. (A penalty may need a smaller exponent, even if its
+    /// weight is 0.)
+    fn plain_config(&self) -> AltBiConfig {
+        let mut config = self
+            .config
+            .clone()
+            .with_method(Method::MuT)
+            .with_scope(Scope::Row)
+            .with_units(Units::Absolute);
         config.lambda = LambdaStart::Auto;
-        self.solve_with(config, Vec::new(), None, None, |_, _| true)
+        config
+    }
+
+    fn plain_solver(&self, config: AltBiConfig) -> Solver {
+        self.solver_of(config, vec![(Side::W, PenaltyTerm::tuned(NoPenalty))])
+    }
+
+    /// A plain solve as one whose weights are all 0.
+    fn without_penalty(&self, solved: Solved) -> Solved {
+        Solved {
+            lambda: Array2::zeros((self.dials(), 1)),
+            penalty: 0.0,
+            ..solved
+        }
     }
 
     /// A solve with one absolute λ for all weights.
     pub(crate) fn solve_absolute(&mut self, lambda: f64) -> Result<Option<Solved>> {
         let config = self.config.clone().with_units(Units::Absolute);
         let weights = Array2::from_elem((self.dials(), 1), lambda);
-        self.solve_with(config, Vec::new(), Some(weights), None, |_, _| true)
+        let solver = self.solver(config).with_lambda(weights);
+        self.solve_with(solver, Vec::new(), None, |_, _| true)
     }
 
     /// A solve with weights that change during it. `schedule` gets λ and the number of updates,
@@ -188,16 +216,15 @@ impl<'a> Books<'a> {
         schedule: impl Fn(&mut Array2<f64>, usize) -> bool,
     ) -> Result<Option<Solved>> {
         let weights = Array2::from_elem((self.dials(), 1), dial.exp());
-        let config = self.config.clone();
-        self.solve_with(config, Vec::new(), Some(weights), None, schedule)
+        let solver = self.solver(self.config.clone()).with_lambda(weights);
+        self.solve_with(solver, Vec::new(), None, schedule)
     }
 
     /// The held-out error of a plain solve, which is not charged.
     pub(crate) fn plain_error(&self) -> f64 {
-        let mut config = self.config.clone().with_method(Method::MuT);
-        config.lambda = LambdaStart::Auto;
+        let mut config = self.plain_config();
         config.max_iterations = STOPPING.limit;
-        let solver = self.solver(config).with_factors(self.start());
+        let solver = self.plain_solver(config).with_factors(self.start());
         let outcome = solver
             .with_patience(PATIENCE / STRIDE)
             .run(&self.task.split);
@@ -212,9 +239,9 @@ impl<'a> Books<'a> {
         most: usize,
         tolerance: Option<f64>,
     ) -> Result<Solved> {
-        let mut config = self.config.clone().with_method(Method::MuT);
-        config.lambda = LambdaStart::Auto;
-        let solver = self.solver(config).with_factors(self.start());
+        let solver = self
+            .plain_solver(self.plain_config())
+            .with_factors(self.start());
         let (mut state, mut stepper) = solver.begin(&self.task.split)?;
         let mut errors: Vec<f64> = Vec::new();
         while state.iteration * STRIDE < most && !self.ledger.is_spent() {
@@ -234,7 +261,8 @@ impl<'a> Books<'a> {
         }
         self.solves += 1;
         let end = (&state.factors, &state.lambda, &state.record);
-        Ok(solved(Vec::new(), end, &mut stepper))
+        let solved = solved(Vec::new(), end, &mut stepper);
+        Ok(self.without_penalty(solved))
     }
 
     /// The start, the same for all.
@@ -266,9 +294,8 @@ impl<'a> Books<'a> {
     /// it was spent before.
     fn solve_with(
         &mut self,
-        config: AltBiConfig,
+        solver: Solver,
         dials: Vec<f64>,
-        lambda: Option<Array2<f64>>,
         from: Option<&Factors>,
         schedule: impl Fn(&mut Array2<f64>, usize) -> bool,
     ) -> Result<Option<Solved>> {
@@ -282,10 +309,7 @@ impl<'a> Books<'a> {
             },
             None => self.start(),
         };
-        let mut solver = self.solver(config).with_factors(given);
-        if let Some(lambda) = lambda {
-            solver = solver.with_lambda(lambda);
-        }
+        let solver = solver.with_factors(given);
         let (mut state, mut stepper) = solver.begin(&self.task.split)?;
         self.solves += 1;
         while !self.ledger.is_spent() {
