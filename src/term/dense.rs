@@ -703,6 +703,59 @@ mod tests {
         }
     }
 
+    /// The other factor is so large that rows go over the columns in panels.
+    #[test]
+    fn panels_give_the_sums_of_matrix_products() {
+        let (n, m, rank) = (401, 1400, 101);
+        let number = |seed: usize| ((seed * 7919) % 1013) as f64 / 1013.0 + 0.01;
+        let x = Array2::from_shape_fn((n, m), |(i, j)| number(i * m + j));
+        let w = Array2::from_shape_fn((n, rank), |(i, k)| number(3 * i + k * n));
+        let h = Array2::from_shape_fn((m, rank), |(j, k)| number(5 * j + k * m));
+        let of_w = At {
+            factor: w.as_slice().unwrap(),
+            other: h.as_slice().unwrap(),
+            rank,
+        };
+        let y = w.dot(&h.t());
+        let problem = Problem::owning(x.clone(), None, Precision::F64).unwrap();
+        for beta in [1.0, 2.0] {
+            let [negative, positive] = match beta {
+                1.0 => [&x / &y, Array2::ones((n, m))],
+                _ => [x.clone(), y.clone()],
+            };
+            let asked = || Asked {
+                divergence: Fused::Beta { beta, shift: 0.0 },
+                outer: None,
+                over: Entries::Training,
+                floor: Precision::F64.floor(),
+            };
+            let parts = |threads: usize| {
+                let pool = rayon::ThreadPoolBuilder::new().num_threads(threads);
+                pool.build().unwrap().install(|| {
+                    let term = Dense::<f64>::new(&problem, &x, asked());
+                    [(Side::W, of_w), (Side::H, of_w.turned())]
+                        .map(|(side, at)| term.parts(side, at, PartsOf::default()))
+                })
+            };
+            let found = parts(2);
+            let expected = [
+                [negative.dot(&h), positive.dot(&h)],
+                [negative.t().dot(&w), positive.t().dot(&w)],
+            ];
+            for ((found, alone), expected) in found.iter().zip(parts(1)).zip(expected) {
+                for (found, expected) in
+                    [&found.negative, &found.positive].into_iter().zip(expected)
+                {
+                    let largest = expected.iter().fold(0.0, |a: f64, b| a.max(*b));
+                    let near = |(a, b): (&f64, &f64)| (a - b).abs() <= 1e-13 * largest;
+                    assert!(found.iter().zip(&expected).all(near), "{beta}");
+                }
+                assert_eq!(found.negative, alone.negative);
+                assert_eq!(found.positive, alone.positive);
+            }
+        }
+    }
+
     #[test]
     fn numbers_in_half_the_memory_are_the_same_numbers() {
         let x = Array2::from_shape_fn((11, 7), |(i, j)| ((i * 5 + j * 3) % 9) as f64 * 1e300);
