@@ -139,7 +139,7 @@ impl<T: Real, D: Entry> WithSimd for Cotangent<'_, T, D> {
         let mut from = self.columns.start;
         while from < self.columns.end {
             let to = self.columns.end.min(from + TILE);
-            let (width, vectors) = (to - from, (to - from) * WIDE);
+            let vectors = (to - from) * WIDE;
             let other = &self.other[from * rank..to * rank];
             let mut given: [&[T]; 2] = [&[]; 2];
             if matches!(self.of, Of::ColumnParts(..)) {
@@ -155,8 +155,7 @@ impl<T: Real, D: Entry> WithSimd for Cotangent<'_, T, D> {
                 let (of_positive, sums) = rest.split_at_mut(size);
                 let (own, of_negative, of_positive) = (&*own, &*of_negative, &*of_positive);
                 self.tiles
-                    .read::<S>(simd, self.first + index, from, width, &mut tile);
-                products::<T, S>(simd, own, other, &mut tile.y[..vectors]);
+                    .read::<S>(simd, self.first + index, from, own, other, &mut tile);
                 match self.of {
                     Of::Parts(..) | Of::ColumnParts(..) => {
                         // (Products of the rows' cotangents with the columns, or the reverse.)
@@ -228,7 +227,7 @@ impl<T: Real, D: Entry> WithSimd for Cotangent<'_, T, D> {
             let results = self.of_columns.chunks_exact_mut(all);
             for (out, sums) in results.zip(&of_columns) {
                 let place = (from - self.columns.start) * rank;
-                sums.store::<S>(&mut out[place..place + width * rank]);
+                sums.store::<S>(&mut out[place..place + (to - from) * rank]);
             }
             from = to;
         }

@@ -346,14 +346,6 @@ impl<T: Real> Source<T> for OneSide<T> {
     }
 }
 
-/// A matrix without weights.
-pub(super) fn pack<T: Real>(
-    shape: [usize; 2],
-    entry: &(impl Fn(usize, usize) -> f64 + Sync),
-) -> OneSide<T> {
-    OneSide::new(shape, entry, None, None)
-}
-
 impl<T: Real> OneSide<T> {
     /// X from the block that begins with this row.
     pub(super) fn beginning_with(&self, row: usize) -> &[T] {
@@ -409,6 +401,9 @@ impl<T: Real> OneSide<T> {
     }
 }
 
+/// Columns that are packed together.
+const STRIP: usize = 16;
+
 /// Blocks of rows one after another, each column by column.
 fn packed<V: Real>(
     [rows, columns]: [usize; 2],
@@ -419,9 +414,12 @@ fn packed<V: Real>(
     let mut values = Aligned::new(length);
     let blocks = values.get_mut(length).par_chunks_mut(columns * lanes);
     blocks.enumerate().for_each(|(block, packed)| {
-        for lane in 0..lanes.min(rows - block * lanes) {
-            for j in 0..columns {
-                packed[j * lanes + lane] = V::from_f64(entry(block * lanes + lane, j));
+        // A few columns at a time, so that reading and writing stay in the cache.
+        for first in (0..columns).step_by(STRIP) {
+            for lane in 0..lanes.min(rows - block * lanes) {
+                for j in first..columns.min(first + STRIP) {
+                    packed[j * lanes + lane] = V::from_f64(entry(block * lanes + lane, j));
+                }
             }
         }
     });

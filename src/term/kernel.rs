@@ -126,10 +126,24 @@ pub(super) fn contract<T: Real, S: Simd>(
     terms: &[T::Vector<S>],
     other: &[T],
 ) {
+    let rank = sums.len() / WIDE;
+    contract_lines::<T, S>(simd, sums, terms, other, rank);
+}
+
+/// The same, if a line of `other` begins every `stride` numbers.
+#[inline(always)]
+pub(super) fn contract_lines<T: Real, S: Simd>(
+    simd: S,
+    sums: &mut [T::Vector<S>],
+    terms: &[T::Vector<S>],
+    other: &[T],
+    stride: usize,
+) {
     simd.vectorize(Contract {
         sums: cast_slice_mut(sums),
         terms: cast_slice(terms),
         other,
+        stride,
     });
 }
 
@@ -138,6 +152,7 @@ struct Contract<'a, T> {
     sums: &'a mut [T],
     terms: &'a [T],
     other: &'a [T],
+    stride: usize,
 }
 
 impl<T: Real> WithSimd for Contract<'_, T> {
@@ -146,8 +161,8 @@ impl<T: Real> WithSimd for Contract<'_, T> {
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
         let terms: &[T::Vector<S>] = cast_slice(self.terms);
-        let (sums, other) = (cast_slice_mut::<T, T::Vector<S>>(self.sums), self.other);
-        let rank = sums.len() / WIDE;
+        let sums = cast_slice_mut::<T, T::Vector<S>>(self.sums);
+        let (rank, stride) = (sums.len() / WIDE, self.stride);
         let most = COMPONENTS[usize::from(has_many_registers::<T, S>())];
         let blocks = rank.div_ceil(most);
         let mut from = 0;
@@ -155,15 +170,16 @@ impl<T: Real> WithSimd for Contract<'_, T> {
             // Parts of about equal length: 6 is 3 + 3, not 4 + 2.
             let to = (block + 1) * rank / blocks;
             let part = &mut sums[from * WIDE..to * WIDE];
+            let other = &self.other[from..];
             match to - from {
-                1 => contract_some::<T, S, 1>(simd, part, terms, other, rank, from),
-                2 => contract_some::<T, S, 2>(simd, part, terms, other, rank, from),
-                3 => contract_some::<T, S, 3>(simd, part, terms, other, rank, from),
-                4 => contract_some::<T, S, 4>(simd, part, terms, other, rank, from),
-                5 => contract_some::<T, S, 5>(simd, part, terms, other, rank, from),
-                6 => contract_some::<T, S, 6>(simd, part, terms, other, rank, from),
-                7 => contract_some::<T, S, 7>(simd, part, terms, other, rank, from),
-                _ => contract_some::<T, S, 8>(simd, part, terms, other, rank, from),
+                1 => contract_some::<T, S, 1>(simd, part, terms, other, stride),
+                2 => contract_some::<T, S, 2>(simd, part, terms, other, stride),
+                3 => contract_some::<T, S, 3>(simd, part, terms, other, stride),
+                4 => contract_some::<T, S, 4>(simd, part, terms, other, stride),
+                5 => contract_some::<T, S, 5>(simd, part, terms, other, stride),
+                6 => contract_some::<T, S, 6>(simd, part, terms, other, stride),
+                7 => contract_some::<T, S, 7>(simd, part, terms, other, stride),
+                _ => contract_some::<T, S, 8>(simd, part, terms, other, stride),
             }
             from = to;
         }
@@ -176,8 +192,7 @@ fn contract_some<T: Real, S: Simd, const K: usize>(
     sums: &mut [T::Vector<S>],
     terms: &[T::Vector<S>],
     other: &[T],
-    rank: usize,
-    from: usize,
+    stride: usize,
 ) {
     let (sums, _) = sums.as_chunks_mut::<WIDE>();
     let sums = &mut sums[..K];
@@ -187,7 +202,7 @@ fn contract_some<T: Real, S: Simd, const K: usize>(
     }
     let (terms, _) = terms.as_chunks::<WIDE>();
     for (j, term) in terms.iter().enumerate() {
-        let row = &other[j * rank + from..j * rank + from + K];
+        let row = &other[j * stride..j * stride + K];
         let term = term.map(|term| Lanes::<T, S>::new(simd, term));
         for k in 0..K {
             let spread = Lanes::splat(simd, row[k]);
@@ -201,9 +216,6 @@ fn contract_some<T: Real, S: Simd, const K: usize>(
     }
 }
 
-/// Columns whose numbers of the other factor stay in the cache while their products are summed.
-const STRETCH: usize = 128;
-
 /// Numbers of the other factor (1 MB). If it is larger, several blocks of rows go over the columns
 /// together, because reading it for each block would take longer than the products.
 const LARGE: usize = 1 << 17;
@@ -216,75 +228,6 @@ pub(super) fn rows_together(other: usize, rows_per_block: usize) -> usize {
     match other {
         ..LARGE => rows_per_block,
         _ => PANEL,
-    }
-}
-
-/// `X O` for consecutive blocks of rows.
-pub(super) struct Times<'a, T> {
-    /// Blocks of X, from the first one, each column by column.
-    pub(super) x: &'a [T],
-    pub(super) columns: usize,
-    /// r numbers for each column.
-    pub(super) other: &'a [T],
-    /// r numbers for each row.
-    pub(super) out: &'a mut [f64],
-    /// Working memory: r numbers for each row of a panel.
-    pub(super) memory: &'a mut [T],
-}
-
-impl<T: Real> WithSimd for Times<'_, T> {
-    type Output = ();
-
-    #[inline(always)]
-    fn with_simd<S: Simd>(self, simd: S) {
-        let (rank, lanes) = (self.other.len() / self.columns, WIDE * T::lanes::<S>());
-        let rows = rows_together(self.other.len(), lanes);
-        let panels = self.x.chunks(rows * self.columns);
-        for (x, out) in panels.zip(self.out.chunks_mut(rows * rank)) {
-            let blocks = out.len().div_ceil(lanes * rank);
-            let sums = &mut self.memory[..blocks * lanes * rank];
-            sums.fill(T::from_f64(0.0));
-            for (at, other) in self.other.chunks(STRETCH * rank).enumerate() {
-                let width = other.len() / rank;
-                let blocks = x.chunks_exact(lanes * self.columns);
-                for (x, sums) in blocks.zip(sums.chunks_exact_mut(lanes * rank)) {
-                    let x = &x[at * STRETCH * lanes..][..width * lanes];
-                    contract::<T, S>(simd, T::vectors_mut::<S>(sums), T::vectors::<S>(x), other);
-                }
-            }
-            let blocks = sums.chunks_exact(lanes * rank);
-            for (sums, out) in blocks.zip(out.chunks_mut(lanes * rank)) {
-                store::<T, S>(T::vectors::<S>(sums), out);
-            }
-        }
-    }
-}
-
-/// `A Bᵀ` for some rows of A.
-pub(super) struct Multiply<'a, T> {
-    pub(super) rows: &'a [f64],
-    /// B, row by row.
-    pub(super) other: &'a [T],
-    /// Numbers in a row of A, and in one of B.
-    pub(super) inner: usize,
-    pub(super) out: &'a mut [f64],
-}
-
-impl<T: Real> WithSimd for Multiply<'_, T> {
-    type Output = ();
-
-    #[inline(always)]
-    fn with_simd<S: Simd>(self, simd: S) {
-        let (inner, lanes) = (self.inner, WIDE * T::lanes::<S>());
-        let width = self.other.len() / inner;
-        let zero = Lanes::<T, S>::zero(simd).value;
-        let (mut own, mut sums) = (vec![zero; inner * WIDE], vec![zero; width * WIDE]);
-        let blocks = self.rows.chunks(lanes * inner);
-        for (rows, out) in blocks.zip(self.out.chunks_mut(lanes * width)) {
-            load::<T, S>(rows, &mut own);
-            products::<T, S>(simd, &own, self.other, &mut sums);
-            store::<T, S>(&sums, out);
-        }
     }
 }
 

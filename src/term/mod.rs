@@ -29,6 +29,7 @@ mod kernel;
 mod listed;
 mod lists;
 mod pass;
+mod product;
 mod quadratic;
 mod rows;
 mod sparse;

@@ -133,12 +133,11 @@ impl<T: Real, D: Entry> Pass<'_, T, D> {
         let (first, second) = rest.split_at_mut(size);
         let weighted = self.tiles.blocks.weighting.varies();
         let varies = self.tiles.positive_varies();
-        let (width, vectors) = (columns.len(), columns.len() * WIDE);
+        let vectors = columns.len() * WIDE;
         let place = columns.start * rank..columns.end * rank;
         let other = &self.other[place.clone()];
         self.tiles
-            .read::<S>(simd, block, columns.start, width, tile);
-        products::<T, S>(simd, own, other, &mut tile.y[..vectors]);
+            .read::<S>(simd, block, columns.start, own, other, tile);
         match self.what {
             What::Errors => {
                 let mut error = [Lanes::<T, S>::zero(simd); WIDE];

@@ -8,15 +8,14 @@
 //! saved until O changes. If a row is fitted so well that D_i loses its digits in that sum, D_i is
 //! computed entry by entry.
 
-use parking_lot::Mutex;
-use pulp::Arch;
+use parking_lot::{Mutex, MutexGuard};
 use rayon::prelude::*;
 
-use super::dense::{OneSide, pack};
-use super::kernel::{Multiply, Times, rows_together};
-use super::walk::{WHOLE, share};
+use super::dense::OneSide;
+use super::product::{Symmetric, gram, gram_of, multiply, multiply_into, times, times_into};
+use super::walk::share;
 use super::{At, Bars, Moves, Needs, PartsOf};
-use crate::engine::{Aligned, Real};
+use crate::engine::Real;
 use crate::factors::Side;
 use crate::numerics::Precision;
 
@@ -27,11 +26,12 @@ const CANCELS: f64 = 1e-3;
 /// Numbers that one thread copies at a time.
 const COPIED: usize = 1 << 15;
 
-/// O and X O.
+/// O, X O and Oᵀ O.
 #[derive(Debug, Default)]
 struct Product {
     other: Vec<f64>,
     product: Vec<f64>,
+    gram: Vec<f64>,
 }
 
 /// The data of both sides, and their last products.
@@ -39,8 +39,8 @@ struct Product {
 pub(super) struct Quadratic {
     /// `½ Σ_j x_ij²` of each row of either side.
     halves: [Vec<f64>; 2],
-    /// The last product of either side.
-    last: [Mutex<Option<Product>>; 2],
+    /// The last products of either side.
+    last: [Mutex<Product>; 2],
 }
 
 fn index(side: Side) -> usize {
@@ -61,28 +61,27 @@ impl Quadratic {
         }
         Self {
             halves: [of_rows.collect(), of_columns],
-            last: [Mutex::new(None), Mutex::new(None)],
+            last: Default::default(),
         }
     }
 
-    /// Writes X O into `out`. It is computed again only if O has changed.
-    fn times<T: Real>(
+    /// X O and Oᵀ O. They are computed again only if O has changed.
+    fn product<T: Real>(
         &self,
         x: &OneSide<T>,
         side: Side,
         other: &[f64],
         rank: usize,
-        out: &mut [f64],
-    ) {
+    ) -> MutexGuard<'_, Product> {
         let mut last = self.last[index(side)].lock();
-        let last = last.get_or_insert_default();
         if last.other != other {
             last.product.resize(x.rows * rank, 0.0);
             times_into(x, other, rank, &mut last.product);
+            last.gram = gram_of::<T>(other, rank);
             last.other.resize(other.len(), 0.0);
             copy(other, &mut last.other);
         }
-        copy(&last.product, out);
+        last
     }
 
     pub(super) fn parts<T: Real>(
@@ -93,9 +92,9 @@ impl Quadratic {
         room: PartsOf,
     ) -> PartsOf {
         let mut parts = room.resized(at.factor.len());
-        self.times(x, side, at.other, at.rank, &mut parts.negative);
-        let gram = gram::<T>(at.other, at.other, at.rank);
-        multiply_into::<T>(at.factor, &gram, at.rank, &mut parts.positive);
+        let last = self.product(x, side, at.other, at.rank);
+        copy(&last.product, &mut parts.negative);
+        multiply_into::<T>(at.factor, &last.gram, at.rank, &mut parts.positive);
         parts
     }
 
@@ -107,7 +106,7 @@ impl Quadratic {
         moves: Moves<'_>,
     ) -> PartsOf {
         let rank = at.rank;
-        let gram_here = gram::<T>(at.other, at.other, rank);
+        let gram_here = gram_of::<T>(at.other, rank);
         let mut positive = multiply::<T>(moves.factor, &gram_here, rank);
         let negative = match moves.other {
             None => vec![0.0; at.factor.len()],
@@ -130,7 +129,7 @@ impl Quadratic {
     ) -> Bars {
         let rank = at.rank;
         let factor = || {
-            let gram = gram::<T>(at.other, at.other, rank);
+            let gram = gram_of::<T>(at.other, rank);
             multiply::<T>(&of.positive, &gram, rank)
         };
         let other = || {
@@ -156,17 +155,31 @@ impl Quadratic {
         if T::PRECISION != Precision::F64 {
             return None;
         }
-        let PartsOf { negative, positive } = self.parts(x, side, at, PartsOf::default());
-        let halves = &self.halves[index(side)];
-        let rank = at.rank;
-        let rows = halves.par_iter().enumerate().map(|(i, half)| {
-            let place = i * rank..(i + 1) * rank;
-            let (n, p) = (&negative[place.clone()], &positive[place.clone()]);
-            let factor = &at.factor[place];
-            let entries = factor.iter().zip(n).zip(p);
-            half + entries.map(|((f, n), p)| f * (0.5 * p - n)).sum::<f64>()
-        });
-        let errors: Vec<f64> = rows.collect();
+        let (halves, rank) = (&self.halves[index(side)], at.rank);
+        let last = self.product(x, side, at.other, rank);
+        let mut errors = vec![0.0; halves.len()];
+        let rows = share(halves.len(), rank, rank);
+        let tasks = errors
+            .par_chunks_mut(rows)
+            .zip(at.factor.par_chunks(rows * rank))
+            .zip(last.product.par_chunks(rows * rank))
+            .zip(halves.par_chunks(rows));
+        let gram = Symmetric::<T>::new(&last.gram, rank);
+        // P of a task's rows is in the cache, so it is not made as a whole matrix.
+        let memory = || (gram.memory(), vec![0.0; rows * rank]);
+        tasks.for_each_init(
+            memory,
+            |(memory, positive), (((errors, own), n), halves)| {
+                let positive = &mut positive[..own.len()];
+                gram.multiply(own, positive, memory);
+                let rows = own.chunks_exact(rank).zip(n.chunks_exact(rank));
+                let rows = rows.zip(positive.chunks_exact(rank));
+                for ((error, half), ((own, n), p)) in errors.iter_mut().zip(halves).zip(rows) {
+                    let entries = own.iter().zip(n).zip(p);
+                    *error = half + entries.map(|((f, n), p)| f * (0.5 * p - n)).sum::<f64>();
+                }
+            },
+        );
         let cancels = |(error, half): (&f64, &f64)| *error < CANCELS * half;
         (!errors.iter().zip(halves).any(cancels)).then_some(errors)
     }
@@ -216,59 +229,6 @@ fn add(to: &mut [f64], what: &[f64]) {
 fn copy(from: &[f64], to: &mut [f64]) {
     let tasks = to.par_chunks_mut(COPIED).zip(from.par_chunks(COPIED));
     tasks.for_each(|(to, from)| to.copy_from_slice(from));
-}
-
-/// `X O`, n×r.
-fn times<T: Real>(x: &OneSide<T>, other: &[f64], rank: usize) -> Vec<f64> {
-    let mut out = vec![0.0; x.rows * rank];
-    times_into(x, other, rank, &mut out);
-    out
-}
-
-fn times_into<T: Real>(x: &OneSide<T>, other: &[f64], rank: usize, out: &mut [f64]) {
-    let other = T::rounded(other);
-    let rows = share(x.rows, x.columns, rank);
-    let tasks = out.par_chunks_mut(rows * rank).enumerate();
-    let length = rows_together(other.len(), WHOLE) * rank;
-    let memory = || Aligned::new(length);
-    tasks.for_each_init(memory, |memory, (task, out)| {
-        Arch::new().dispatch(Times {
-            x: x.beginning_with(task * rows),
-            columns: x.columns,
-            other: &other,
-            out,
-            memory: memory.get_mut(length),
-        });
-    });
-}
-
-/// `A G` for a symmetric r×r matrix G, n×r.
-fn multiply<T: Real>(a: &[f64], gram: &[f64], rank: usize) -> Vec<f64> {
-    let mut out = vec![0.0; a.len()];
-    multiply_into::<T>(a, gram, rank, &mut out);
-    out
-}
-
-fn multiply_into<T: Real>(a: &[f64], gram: &[f64], rank: usize, out: &mut [f64]) {
-    let gram = T::rounded(gram);
-    let rows = share(a.len() / rank, rank, rank);
-    let tasks = out
-        .par_chunks_mut(rows * rank)
-        .zip(a.par_chunks(rows * rank));
-    tasks.for_each(|(out, rows)| {
-        Arch::new().dispatch(Multiply {
-            rows,
-            other: &gram,
-            inner: rank,
-            out,
-        });
-    });
-}
-
-/// `Aᵀ B`, r×r, of two matrices with r numbers in each row.
-fn gram<T: Real>(a: &[f64], b: &[f64], rank: usize) -> Vec<f64> {
-    let transposed = pack([rank, a.len() / rank], &|k, j| a[j * rank + k]);
-    times::<T>(&transposed, b, rank)
 }
 
 /// `A + Aᵀ`.

@@ -5,11 +5,14 @@ use std::ops::Range;
 use pulp::Simd;
 use pulp::bytemuck::cast_slice_mut;
 
-use super::kernel::{TILE, WIDE};
+use super::kernel::{TILE, WIDE, products};
 use crate::engine::{Entry, Lanes, Real};
 
 /// Vectors in a tile.
 pub(super) const VECTORS: usize = TILE * WIDE;
+
+/// Columns that are read together.
+const READ: usize = 8;
 
 /// Vectors whose entries are computed together. (Loops of constant length are much faster.)
 const GROUP: usize = 8;
@@ -165,14 +168,19 @@ impl<T: Real, D: Entry> Tiles<'_, T, D> {
         D::POSITIVE_VARIES || self.blocks.weighting.varies()
     }
 
-    /// Reads x and weights of `width` columns of a block.
+    /// Reads x and weights of some columns of a block, and computes WH there from the rows `own` and
+    /// the columns' numbers `other`.
+    ///
+    /// A few columns are read at a time: while their products are computed, the memory delivers the
+    /// next ones.
     #[inline(always)]
     pub(super) fn read<S: Simd>(
         &self,
         simd: S,
         block: usize,
         from: usize,
-        width: usize,
+        own: &[T::Vector<S>],
+        other: &[T],
         tile: &mut Tile<T::Vector<S>>,
     ) {
         let Blocks {
@@ -181,25 +189,29 @@ impl<T: Real, D: Entry> Tiles<'_, T, D> {
             weighting,
             columns,
         } = self.blocks;
-        let stride = WIDE * T::lanes::<S>();
-        let (start, length) = ((block * columns + from) * stride, width * stride);
-        tile.count = width * WIDE;
-        x.copy(start, &mut cast_slice_mut(&mut tile.x)[..length]);
-        let zero = Lanes::<T, S>::zero(simd);
-        let one = zero.constant(1.0);
-        match weighting {
-            Weighting::None => {}
-            Weighting::Array => {
-                let weights = &weights[start..start + length];
-                cast_slice_mut(&mut tile.m)[..length].copy_from_slice(weights);
+        let (rank, stride) = (own.len() / WIDE, WIDE * T::lanes::<S>());
+        let start = (block * columns + from) * stride;
+        tile.count = 0;
+        for other in other.chunks(READ * rank) {
+            let vectors = tile.count..tile.count + other.len() / rank * WIDE;
+            let place = vectors.start * stride / WIDE..vectors.end * stride / WIDE;
+            let first = start + place.start;
+            x.copy(first, &mut cast_slice_mut(&mut tile.x)[place.clone()]);
+            if weighting == Weighting::Array {
+                let weights = &weights[first..first + place.len()];
+                cast_slice_mut(&mut tile.m)[place].copy_from_slice(weights);
             }
-            Weighting::Zeroed | Weighting::Sign => {
-                for group in tile.groups() {
-                    for j in group {
-                        let x = Lanes::<T, S>::new(simd, tile.x[j]);
-                        tile.m[j] = x.where_less(zero, zero, one).value;
-                        tile.x[j] = x.max(zero).value;
-                    }
+            tile.count = vectors.end;
+            products::<T, S>(simd, own, other, &mut tile.y[vectors]);
+        }
+        if matches!(weighting, Weighting::Zeroed | Weighting::Sign) {
+            let zero = Lanes::<T, S>::zero(simd);
+            let one = zero.constant(1.0);
+            for group in tile.groups() {
+                for j in group {
+                    let x = Lanes::<T, S>::new(simd, tile.x[j]);
+                    tile.m[j] = x.where_less(zero, zero, one).value;
+                    tile.x[j] = x.max(zero).value;
                 }
             }
         }
