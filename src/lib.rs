@@ -77,6 +77,7 @@ pub mod split;
 mod term;
 #[cfg(test)]
 mod tests;
+pub mod threads;
 #[cfg(feature = "lab")]
 pub mod tuner;
 pub mod update;

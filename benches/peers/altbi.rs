@@ -21,6 +21,7 @@ use std::time::Instant;
 use altbi::data::{read_matrix, write_npy};
 use altbi::device::Device;
 use altbi::engine::FusedBunch;
+use altbi::threads::in_own_pool;
 use altbi::update::Rule;
 use altbi::{
     AltBiConfig, Beta, Bunch, EngineChoice, Error, Factors, GivenFactors, HeldOut, L1, Method,
@@ -115,8 +116,8 @@ fn fastest(mut work: impl FnMut()) -> f64 {
 }
 
 /// In a pool of threads, as the solver works.
-fn in_pool<R: Send>(work: impl FnOnce() -> R + Send) -> R {
-    rayon::scope(|_| work())
+fn in_pool<R: Send>(work: impl FnOnce() -> Result<R, Error> + Send) -> Result<R, Error> {
+    in_own_pool(rayon::current_num_threads(), work)?
 }
 
 fn fused(case: &Case, length: usize) -> Result<f64, Error> {
@@ -264,7 +265,7 @@ impl<const PRODUCTS: bool> WithSimd for Arithmetic<PRODUCTS> {
 }
 
 fn machine<const PRODUCTS: bool>() -> f64 {
-    in_pool(|| {
+    rayon::scope(|_| {
         let mut done = 0;
         let seconds = fastest(|| {
             let counts = rayon::broadcast(|_| {

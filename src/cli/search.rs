@@ -7,6 +7,7 @@ use crate::criterion::{OuterError, Unseen};
 use crate::data::Reservation;
 use crate::divergence::Outer;
 use crate::report::{KeptRecords, shell_quoted};
+use crate::threads::new_pool;
 use crate::{Beta, Error, Result, Scope};
 use clap::Args;
 
@@ -87,11 +88,7 @@ impl SearchArguments {
 
     /// Thread pool for the solves, each on one thread.
     pub fn pool(&self) -> Result<rayon::ThreadPool> {
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(self.threads);
-        pool.build().map_err(|error| Error::Threads {
-            threads: self.threads,
-            reason: error.to_string(),
-        })
+        new_pool(self.threads)
     }
 
     /// Reports what an interrupted search has kept.

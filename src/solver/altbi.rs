@@ -18,6 +18,7 @@ use crate::factors::{Factors, GivenFactors, Side};
 use crate::lambda::{LambdaShare, StepRule};
 use crate::penalty::{Penalty, PenaltyTerm};
 use crate::problem::{Problem, ToMatrix};
+use crate::threads::in_own_pool;
 
 /// A solver: settings and plug-ins, ready to run.
 ///
@@ -464,7 +465,7 @@ impl Solver {
         if alone || rayon::current_thread_index().is_some() {
             return work(self);
         }
-        new_pool(self.threads())?.install(|| work(self))
+        in_own_pool(self.threads(), || work(self))?
     }
 
     pub(super) fn go_on(
@@ -544,13 +545,4 @@ impl Solver {
         outcome.breakdown = breakdown.map(Arc::new);
         Ok(outcome)
     }
-}
-
-/// A new thread pool.
-pub(super) fn new_pool(threads: usize) -> Result<rayon::ThreadPool> {
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
-    pool.map_err(|error| Error::Threads {
-        threads,
-        reason: error.to_string(),
-    })
 }

@@ -1,6 +1,5 @@
 //! The engine of a run, and the state before its first iteration.
 
-use super::altbi::new_pool;
 use super::iteration::{finite, finite_everywhere, measure};
 use super::{Record, Solver, State};
 use crate::bunch::{Bunch, Data, Pair, Span};
@@ -9,6 +8,7 @@ use crate::engine::{Agreement, Engine, EngineChoice, EngineUsed, Setup, agreemen
 use crate::error::{Error, Result};
 use crate::factors::{Factors, check_rank};
 use crate::problem::{Problem, ToMatrix};
+use crate::threads::new_pool;
 use crate::update::Rule;
 
 impl Solver {

@@ -285,3 +285,48 @@ impl<T: Real> WithSimd for Gram<'_, T> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `Aᵀ B` and `A G`, as plain loops.
+    #[test]
+    fn products_are_those_of_plain_loops_on_any_number_of_threads() {
+        let number = |seed: usize| ((seed * 7919) % 1013) as f64 / 1013.0 + 0.01;
+        for (rows, rank) in [(1, 1), (40, 3), (300, 33), (257, 90)] {
+            let a: Vec<f64> = (0..rows * rank).map(number).collect();
+            let b: Vec<f64> = (0..rows * rank).map(|k| number(3 * k + 5)).collect();
+            let sum = |b: &[f64], k: usize, l: usize| {
+                let rows = 0..rows;
+                rows.map(|i| a[i * rank + k] * b[i * rank + l]).sum::<f64>()
+            };
+            let each = |b: &[f64]| {
+                let entries = (0..rank * rank).map(|at| sum(b, at / rank, at % rank));
+                entries.collect::<Vec<f64>>()
+            };
+            let expected = [each(&b), each(&a)];
+            let by_gram = (0..rows * rank).map(|at| {
+                let (row, column) = (at / rank, at % rank);
+                let terms = (0..rank).map(|l| a[row * rank + l] * expected[1][l * rank + column]);
+                terms.sum::<f64>()
+            });
+            let by_gram: Vec<f64> = by_gram.collect();
+            let found = |threads: usize| {
+                let pool = rayon::ThreadPoolBuilder::new().num_threads(threads);
+                pool.build().unwrap().install(|| {
+                    let own = gram_of::<f64>(&a, rank);
+                    let multiplied = multiply::<f64>(&a, &own, rank);
+                    [gram::<f64>(&a, &b, rank), own, multiplied]
+                })
+            };
+            let (two, one) = (found(2), found(1));
+            assert_eq!(two, one, "{rows}×{rank}");
+            for (found, expected) in two.iter().zip([&expected[0], &expected[1], &by_gram]) {
+                let largest = expected.iter().fold(0.0, |a: f64, b| a.max(*b));
+                let near = |(a, b): (&f64, &f64)| (a - b).abs() <= 1e-13 * largest;
+                assert!(found.iter().zip(expected).all(near), "{rows}×{rank}");
+            }
+        }
+    }
+}

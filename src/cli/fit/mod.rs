@@ -21,6 +21,7 @@ use crate::report::{
     Choice, HeldOutShare, Labels, RunFolder, RunRecords, SparseRecord, Summary, shell_quoted,
 };
 use crate::solver::StartRecord;
+use crate::threads::in_own_pool;
 use crate::{
     AltBiConfig, Checkpoint, CheckpointFault, Error, Matrix, Outcome, PenaltyTerm, Problem, Result,
     Side, Solver, StopReason,
@@ -102,12 +103,7 @@ fn on_threads(
     if arguments.restarts > 1 || threads > MOST_THREADS {
         return work();
     }
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
-    let pool = pool.map_err(|error| Error::Threads {
-        threads,
-        reason: error.to_string(),
-    })?;
-    pool.install(work)
+    in_own_pool(threads, work)?
 }
 
 /// Refuses flags that several processes do not support.
