@@ -28,6 +28,7 @@ mod distributed;
 mod kernel;
 mod listed;
 mod lists;
+mod packed;
 mod pass;
 mod product;
 mod quadratic;

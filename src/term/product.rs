@@ -8,8 +8,8 @@ use std::borrow::Cow;
 use pulp::{Arch, Simd, WithSimd};
 use rayon::prelude::*;
 
-use super::dense::OneSide;
 use super::kernel::{WIDE, contract, contract_lines, load, rows_together, store};
+use super::packed::OneSide;
 use super::walk::{WHOLE, share};
 use crate::engine::{Aligned, Real};
 

@@ -11,7 +11,7 @@
 use parking_lot::{Mutex, MutexGuard};
 use rayon::prelude::*;
 
-use super::dense::OneSide;
+use super::packed::OneSide;
 use super::product::{Symmetric, gram, gram_of, multiply, multiply_into, times, times_into};
 use super::walk::share;
 use super::{At, Bars, Moves, Needs, PartsOf};

@@ -4,8 +4,9 @@
 //! It takes the time of a dense matrix, and the memory of a few rows.
 
 use super::cotangent::Of;
-use super::dense::{OneSide, add_to_rows, rows_per_block};
+use super::dense::add_to_rows;
 use super::listed::{Entries, Lines};
+use super::packed::{OneSide, rows_per_block};
 use super::pass::What;
 use super::tile::{Blocks, Weighting};
 use super::walk::{Job, Source, Walk};
