@@ -11,7 +11,6 @@ use super::trial::Prepared;
 use super::{Archive, Contender, Dataset, Moment, Protocol, Results};
 use crate::config::Method;
 use crate::error::{Error, Result};
-use crate::threads::new_pool;
 
 /// Sees an experiment's progress and may end it.
 pub(crate) trait Watcher: Send + Sync {
@@ -164,7 +163,8 @@ impl<'a> Campaign<'a> {
         let work = || {
             // A pool of one thread: the parallel work of a fit stays on its thread. So no fit waits
             // for another, and times are comparable.
-            let pool = new_pool(1)?;
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build();
+            let pool = pool.map_err(|error| refused(error.to_string()))?;
             while let Some((data, start)) = jobs.get(next.fetch_add(1, Ordering::SeqCst)) {
                 pool.install(|| self.start(data, *start, &at_work))?;
             }

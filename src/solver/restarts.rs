@@ -8,7 +8,6 @@ use serde::{Deserialize, Serialize};
 use super::{Outcome, StopReason};
 use crate::error::{Error, Result};
 use crate::metrics::likeness;
-use crate::threads::new_pool;
 
 /// The result of one start.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -97,9 +96,10 @@ pub(crate) fn restarts(
 /// Threads, each with a rayon pool of one thread, so that the work of a start stays on its thread.
 fn side_by_side(threads: usize, work: impl Fn() + Sync) -> Result<()> {
     let refused = |reason: String| Error::Threads { threads, reason };
-    let pools = (0..threads)
-        .map(|_| new_pool(1))
-        .collect::<Result<Vec<_>>>()?;
+    let pools: Vec<_> = (0..threads)
+        .map(|_| rayon::ThreadPoolBuilder::new().num_threads(1).build())
+        .collect::<std::result::Result<_, _>>()
+        .map_err(|error| refused(error.to_string()))?;
     std::thread::scope(|scope| {
         for pool in &pools {
             let spawned = std::thread::Builder::new().spawn_scoped(scope, || pool.install(&work));

@@ -149,13 +149,16 @@ impl<T: Real> Dense<T> {
 
     /// X in the blocks of a side.
     fn side(&self, side: Side) -> &OneSide<T> {
-        let of_h = || {
-            let x = self.problem.x().as_dense().expect("a dense term");
-            masked(x, self.problem.mask(), Side::H, self.unit)
-        };
-        match side {
-            Side::W => &self.of_w,
-            Side::H => self.of_h.get_or_init(of_h),
+        match (side, self.of_h.get()) {
+            (Side::W, _) => &self.of_w,
+            (Side::H, Some(of_h)) => of_h,
+            (Side::H, None) => {
+                // (It is packed before the cell is locked, because packing is parallel: a thread that
+                // waits may begin a task that needs the same cell.)
+                let x = self.problem.x().as_dense().expect("a dense term");
+                let of_h = masked(x, self.problem.mask(), Side::H, self.unit);
+                self.of_h.get_or_init(|| of_h)
+            }
         }
     }
 

@@ -1,7 +1,7 @@
-//! Products of whole matrices, on all cores: X O, A G and Aᵀ B.
+//! Products of whole matrices: X O, A G and Aᵀ B.
 //!
-//! Every sum runs over the columns in order, and tasks are rows of the result. So the result does
-//! not depend on blocks or threads.
+//! Every sum runs in order, and tasks are rows of the result. So the result does not depend on blocks
+//! or threads.
 
 use std::borrow::Cow;
 
@@ -98,13 +98,13 @@ fn times_panel<T: Real, S: Simd>(
     }
 }
 
-/// A symmetric r×r matrix G.
-pub(super) struct Symmetric<'a, T: Real> {
+/// An r×r matrix G that rows are multiplied by.
+pub(super) struct Square<'a, T: Real> {
     values: Cow<'a, [T]>,
     rank: usize,
 }
 
-impl<'a, T: Real> Symmetric<'a, T> {
+impl<'a, T: Real> Square<'a, T> {
     pub(super) fn new(values: &'a [f64], rank: usize) -> Self {
         Self {
             values: T::rounded(values),
@@ -133,10 +133,10 @@ impl<'a, T: Real> Symmetric<'a, T> {
     }
 }
 
-/// `A G` for a symmetric r×r matrix G.
+/// `A G`.
 ///
 /// # Shapes
-/// `a` n×r; n×r.
+/// `a` n×r, `gram` r×r; n×r.
 pub(super) fn multiply<T: Real>(a: &[f64], gram: &[f64], rank: usize) -> Vec<f64> {
     let mut out = vec![0.0; a.len()];
     multiply_into::<T>(a, gram, rank, &mut out);
@@ -144,7 +144,7 @@ pub(super) fn multiply<T: Real>(a: &[f64], gram: &[f64], rank: usize) -> Vec<f64
 }
 
 pub(super) fn multiply_into<T: Real>(a: &[f64], gram: &[f64], rank: usize, out: &mut [f64]) {
-    let gram = Symmetric::<T>::new(gram, rank);
+    let gram = Square::<T>::new(gram, rank);
     let rows = share(a.len() / rank, rank, rank);
     let tasks = out
         .par_chunks_mut(rows * rank)
@@ -155,7 +155,7 @@ pub(super) fn multiply_into<T: Real>(a: &[f64], gram: &[f64], rank: usize, out: 
     );
 }
 
-/// `A G` for some rows of A and a symmetric matrix G.
+/// `A G` for some rows of A.
 struct Multiply<'a, T> {
     /// r numbers for each row.
     rows: &'a [f64],
@@ -215,10 +215,10 @@ fn gram_from<T: Real>(
     let [a, b] = [a, b].map(T::rounded);
     let mut out = vec![0.0; rank * rank];
     // (Small tasks, because there are few rows.)
-    let rows = share(rank, a.len() / rank, rank).min(match rayon::current_num_threads() {
+    let rows = match rayon::current_num_threads() {
         1 => rank.next_multiple_of(WHOLE),
         _ => WHOLE,
-    });
+    };
     let length = (rows * rank).next_multiple_of(WHOLE) + STRETCH * WHOLE;
     let memory = || Aligned::new(length);
     let tasks = out.par_chunks_mut(rows * rank).enumerate();

@@ -5,26 +5,29 @@
 //! $$ N = X O, \qquad P = F G, \qquad D_i = \tfrac12 \sum_j x_{ij}^2 - f_i \cdot (X O)_i + \tfrac12 f_i G f_i^\top $$
 //!
 //! so an update takes one multiply-add for each entry of X and component, and D takes none: X O is
-//! saved until O changes. If a row is fitted so well that D_i loses its digits in that sum, D_i is
-//! computed entry by entry.
+//! saved until O changes. If a row is fitted so well that D_i loses its digits in that sum, D of
+//! all rows is computed entry by entry.
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use rayon::prelude::*;
 
 use super::packed::OneSide;
-use super::product::{Symmetric, gram, gram_of, multiply, multiply_into, times, times_into};
+use super::product::{Square, gram, gram_of, multiply, multiply_into, times, times_into};
 use super::walk::share;
 use super::{At, Bars, Moves, Needs, PartsOf};
 use crate::engine::Real;
 use crate::factors::Side;
 use crate::numerics::Precision;
 
-/// D_i below this share of `½ Σ x²` is computed entry by entry, because the sum above would lose
-/// more than three digits.
+/// If D_i is below this share of `½ Σ x²`, D is computed entry by entry, because the sum above would
+/// lose more than three digits.
 const CANCELS: f64 = 1e-3;
 
 /// Numbers that one thread copies at a time.
 const COPIED: usize = 1 << 15;
+
+/// Largest number of rows whose P is made at a time for D.
+const MOST_ROWS: usize = 64;
 
 /// O, X O and Oᵀ O.
 #[derive(Debug, Default)]
@@ -65,23 +68,29 @@ impl Quadratic {
         }
     }
 
-    /// X O and Oᵀ O. They are computed again only if O has changed.
-    fn product<T: Real>(
+    /// Calls `work` with X O and Oᵀ O. They are computed again only if O has changed.
+    fn with_product<T: Real, R>(
         &self,
         x: &OneSide<T>,
         side: Side,
         other: &[f64],
         rank: usize,
-    ) -> MutexGuard<'_, Product> {
-        let mut last = self.last[index(side)].lock();
-        if last.other != other {
-            last.product.resize(x.rows * rank, 0.0);
-            times_into(x, other, rank, &mut last.product);
-            last.gram = gram_of::<T>(other, rank);
-            last.other.resize(other.len(), 0.0);
-            copy(other, &mut last.other);
+        work: impl FnOnce(&Product) -> R,
+    ) -> R {
+        let last = &self.last[index(side)];
+        // It is taken out, because parallel work must not run under a lock: a thread that waits for
+        // others may begin a task that needs the same lock.
+        let mut product = std::mem::take(&mut *last.lock());
+        if product.other != other {
+            product.product.resize(x.rows * rank, 0.0);
+            times_into(x, other, rank, &mut product.product);
+            product.gram = gram_of::<T>(other, rank);
+            product.other.resize(other.len(), 0.0);
+            copy(other, &mut product.other);
         }
-        last
+        let result = work(&product);
+        *last.lock() = product;
+        result
     }
 
     pub(super) fn parts<T: Real>(
@@ -92,9 +101,10 @@ impl Quadratic {
         room: PartsOf,
     ) -> PartsOf {
         let mut parts = room.resized(at.factor.len());
-        let last = self.product(x, side, at.other, at.rank);
-        copy(&last.product, &mut parts.negative);
-        multiply_into::<T>(at.factor, &last.gram, at.rank, &mut parts.positive);
+        self.with_product(x, side, at.other, at.rank, |product| {
+            copy(&product.product, &mut parts.negative);
+            multiply_into::<T>(at.factor, &product.gram, at.rank, &mut parts.positive);
+        });
         parts
     }
 
@@ -144,7 +154,7 @@ impl Quadratic {
         }
     }
 
-    /// D of each row. `None` if it would lose digits in too many rows.
+    /// D of each row. `None` if it would lose digits in a row.
     pub(super) fn errors<T: Real>(
         &self,
         x: &OneSide<T>,
@@ -155,31 +165,10 @@ impl Quadratic {
         if T::PRECISION != Precision::F64 {
             return None;
         }
-        let (halves, rank) = (&self.halves[index(side)], at.rank);
-        let last = self.product(x, side, at.other, rank);
-        let mut errors = vec![0.0; halves.len()];
-        let rows = share(halves.len(), rank, rank);
-        let tasks = errors
-            .par_chunks_mut(rows)
-            .zip(at.factor.par_chunks(rows * rank))
-            .zip(last.product.par_chunks(rows * rank))
-            .zip(halves.par_chunks(rows));
-        let gram = Symmetric::<T>::new(&last.gram, rank);
-        // P of a task's rows is in the cache, so it is not made as a whole matrix.
-        let memory = || (gram.memory(), vec![0.0; rows * rank]);
-        tasks.for_each_init(
-            memory,
-            |(memory, positive), (((errors, own), n), halves)| {
-                let positive = &mut positive[..own.len()];
-                gram.multiply(own, positive, memory);
-                let rows = own.chunks_exact(rank).zip(n.chunks_exact(rank));
-                let rows = rows.zip(positive.chunks_exact(rank));
-                for ((error, half), ((own, n), p)) in errors.iter_mut().zip(halves).zip(rows) {
-                    let entries = own.iter().zip(n).zip(p);
-                    *error = half + entries.map(|((f, n), p)| f * (0.5 * p - n)).sum::<f64>();
-                }
-            },
-        );
+        let halves = &self.halves[index(side)];
+        let errors = self.with_product(x, side, at.other, at.rank, |product| {
+            errors_of::<T>(product, halves, at)
+        });
         let cancels = |(error, half): (&f64, &f64)| *error < CANCELS * half;
         (!errors.iter().zip(halves).any(cancels)).then_some(errors)
     }
@@ -219,6 +208,35 @@ impl Quadratic {
             other: needs.other.then(other),
         }
     }
+}
+
+/// D of each row, from the products of its side and its half of the squares.
+fn errors_of<T: Real>(product: &Product, halves: &[f64], at: At<'_>) -> Vec<f64> {
+    let rank = at.rank;
+    let mut errors = vec![0.0; halves.len()];
+    let rows = share(halves.len(), rank, rank).min(MOST_ROWS);
+    let tasks = errors
+        .par_chunks_mut(rows)
+        .zip(at.factor.par_chunks(rows * rank))
+        .zip(product.product.par_chunks(rows * rank))
+        .zip(halves.par_chunks(rows));
+    let gram = Square::<T>::new(&product.gram, rank);
+    // P of a task's rows is in the cache, so it is not made as a whole matrix.
+    let memory = || (gram.memory(), vec![0.0; rows * rank]);
+    tasks.for_each_init(
+        memory,
+        |(memory, positive), (((errors, own), n), halves)| {
+            let positive = &mut positive[..own.len()];
+            gram.multiply(own, positive, memory);
+            let rows = own.chunks_exact(rank).zip(n.chunks_exact(rank));
+            let rows = rows.zip(positive.chunks_exact(rank));
+            for ((error, half), ((own, n), p)) in errors.iter_mut().zip(halves).zip(rows) {
+                let entries = own.iter().zip(n).zip(p);
+                *error = half + entries.map(|((f, n), p)| f * (0.5 * p - n)).sum::<f64>();
+            }
+        },
+    );
+    errors
 }
 
 fn add(to: &mut [f64], what: &[f64]) {

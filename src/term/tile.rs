@@ -5,14 +5,15 @@ use std::ops::Range;
 use pulp::Simd;
 use pulp::bytemuck::cast_slice_mut;
 
-use super::kernel::{TILE, WIDE, products};
+use super::kernel::{TILE, WIDE, has_many_registers, products};
 use crate::engine::{Entry, Lanes, Real};
 
 /// Vectors in a tile.
 pub(super) const VECTORS: usize = TILE * WIDE;
 
-/// Columns that are read together.
-const READ: usize = 8;
+/// Columns that are read together, for 16 registers and for 32: whole groups of those whose products
+/// are computed together.
+const READ: [usize; 2] = [12, 8];
 
 /// Vectors whose entries are computed together. (Loops of constant length are much faster.)
 const GROUP: usize = 8;
@@ -192,7 +193,8 @@ impl<T: Real, D: Entry> Tiles<'_, T, D> {
         let (rank, stride) = (own.len() / WIDE, WIDE * T::lanes::<S>());
         let start = (block * columns + from) * stride;
         tile.count = 0;
-        for other in other.chunks(READ * rank) {
+        let together = READ[usize::from(has_many_registers::<T, S>())];
+        for other in other.chunks(together * rank) {
             let vectors = tile.count..tile.count + other.len() / rank * WIDE;
             let place = vectors.start * stride / WIDE..vectors.end * stride / WIDE;
             let first = start + place.start;
