@@ -92,6 +92,15 @@ pub struct GivenFactors {
     pub h: Option<Array2<f64>>,
 }
 
+impl From<Factors> for GivenFactors {
+    fn from(factors: Factors) -> Self {
+        Self {
+            w: Some(factors.w),
+            h: Some(factors.h),
+        }
+    }
+}
+
 impl Factors {
     /// The start of a run: given, drawn or computed.
     ///

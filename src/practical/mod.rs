@@ -6,8 +6,7 @@
 //!
 //! 1. **plain**: multiplicative updates without penalty, stopped early;
 //! 2. **tuned**: the run that tunes λ by hypergradients, its best iterate;
-//! 3. **solved again**: from a start of plain updates, with the final λ kept, stopped
-//!    early.
+//! 3. **solved again**: with the final λ kept, from where the plain updates ended, stopped early.
 //!
 //! A candidate counts only if its outer error is below that of plain updates by more than one
 //! standard error. (The margin is needed because λ was tuned on the same data.) Of those that do,
@@ -61,8 +60,6 @@ pub(crate) use self::choice::RowErrors;
 pub(crate) use self::patient::patient;
 pub use self::settings::settings;
 
-/// Updates of the plain start of "solved again".
-pub(crate) const WARM_START: usize = 100;
 /// Largest number of updates of a solve without tuning.
 pub(crate) const LONGEST: usize = 1000;
 /// Such a solve ends after this many updates without a lower held-out error.
@@ -83,7 +80,7 @@ pub enum Stage {
     Plain,
     /// The run that tunes λ.
     Tuned,
-    /// A solve with the final λ, from a start of plain updates.
+    /// A solve with the final λ, from the end of the plain updates.
     SolvedAgain,
     /// The refit of the winner on all entries.
     Refit,
@@ -298,7 +295,11 @@ impl Practical {
         let Some(plain) = patient(watch(plain, Stage::Plain), split)? else {
             return interrupted(tuned);
         };
-        let again = solver(self.again(), Stage::SolvedAgain).with_lambda(tuned.final_lambda());
+        // After many plain updates the components are apart. (From the start of the tuned run, the
+        // error was 1.05 times as large.)
+        let again = solver(self.again(), Stage::SolvedAgain)
+            .with_lambda(tuned.final_lambda())
+            .with_factors(plain.last_factors().into());
         let Some(again) = patient(watch(again, Stage::SolvedAgain), split)? else {
             return interrupted(tuned);
         };
@@ -336,10 +337,7 @@ impl Practical {
         };
         let before_refit = winner.factors();
         let mut refit = solver(self.all_entries(outcomes[chosen].0), Stage::Refit)
-            .with_factors(GivenFactors {
-                w: Some(before_refit.w.clone()),
-                h: Some(before_refit.h.clone()),
-            })
+            .with_factors(before_refit.clone().into())
             .with_criterion(Training)
             .with_lambda(lambda.clone());
         if self.refit == 0 {

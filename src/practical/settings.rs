@@ -1,6 +1,6 @@
 //! The settings of each stage.
 
-use super::{LONGEST, Practical, Stage, WARM_START};
+use super::{LONGEST, Practical, Stage};
 use crate::config::{AltBiConfig, BunchOver, Exponent, Method, Normalization, Selection};
 use crate::divergence::Divergence;
 use crate::factors::Side;
@@ -70,7 +70,7 @@ impl Practical {
     }
 
     pub(super) fn again(&self) -> AltBiConfig {
-        self.updates(Method::Frozen).with_warm_up(WARM_START)
+        self.updates(Method::Frozen).with_warm_up(0)
     }
 
     /// Settings of the refit of a stage. It minimises the training error, and the start counts as

@@ -78,6 +78,8 @@ pub struct Outcome {
     layout: Layout,
     lambda_at_end: Array2<f64>,
     acting_lambda: Array2<f64>,
+    /// The last iterate, if another one was selected.
+    last: Option<Factors>,
     device: Device,
     /// The scaling of the data, if the factors are in their units again.
     scaling: Option<Scaling>,
@@ -132,10 +134,13 @@ impl Outcome {
             _ => (&state.factors, &state.lambda, &state.lambda, &state.record),
         };
         // (During a run H may be stored by columns.)
-        let factors = Factors {
+        let by_rows = |factors: &Factors| Factors {
             w: factors.w.clone(),
             h: factors.h.as_standard_layout().into_owned(),
         };
+        let is_last = record.iteration == state.iteration;
+        let last = (!is_last).then(|| by_rows(&state.factors));
+        let factors = by_rows(factors);
         let paper_relative_error = paper_relative_error(problem, &factors);
         let Factors { w, h } = factors;
         Self {
@@ -148,6 +153,7 @@ impl Outcome {
             lambda: lambda.clone(),
             lambda_at_end: state.lambda.clone(),
             acting_lambda: acted.clone(),
+            last,
             device: problem.device().clone(),
             scaling: None,
             share: None,
@@ -188,6 +194,7 @@ impl Outcome {
             lambda_at_start: at_start?,
             lambda_at_end: at_end?,
             acting_lambda: acting?,
+            last: None,
             layout: share.whole_layout(),
             ..self
         })
@@ -223,6 +230,12 @@ impl Outcome {
     /// λ after the last iteration, even if another iterate was kept.
     pub fn final_lambda(&self) -> Array2<f64> {
         self.lambda_at_end.clone()
+    }
+
+    /// The factors after the last iteration, even if another iterate was kept. (Not for an outcome
+    /// that was gathered.)
+    pub(crate) fn last_factors(&self) -> Factors {
+        self.last.clone().unwrap_or_else(|| self.factors())
     }
 
     /// The history of this run with the factors of a refit and their numbers.

@@ -10,7 +10,7 @@ use crate::factors::{Factors, GivenFactors, Side};
 use crate::lambda::{LambdaStart, Layout, Scope, Units};
 use crate::penalty::{NoPenalty, PenaltyTerm};
 use crate::practical::{self, LONGEST, PATIENCE, REFIT};
-use crate::solver::{Record, Solver, State, Stepper, StopReason, Stopping, StoppingRule};
+use crate::solver::{Outcome, Record, Solver, State, Stepper, StopReason, Stopping, StoppingRule};
 
 /// Updates between two evaluations of the held-out error.
 const STRIDE: usize = 5;
@@ -83,7 +83,7 @@ impl<'a> Books<'a> {
             .with_lambda_min(0.0)
             .with_threads(1)
             .with_select(Selection::Best);
-        // All rivals use the plain start, so each is charged for it.
+        // All rivals use the start, so each is charged for it.
         let mut books = Self {
             task,
             ledger: Ledger::new(budget, going),
@@ -152,6 +152,7 @@ impl<'a> Books<'a> {
         let lambda = Array2::from_shape_vec((dials.len(), 1), weights.collect());
         let lambda = lambda.expect("a column of dials");
         let solver = self.solver(self.config.clone()).with_lambda(lambda);
+        let from = from.unwrap_or(&self.start).clone();
         self.solve_with(solver, dials.to_vec(), from, |_, _| true)
     }
 
@@ -170,7 +171,7 @@ impl<'a> Books<'a> {
     /// Those of a solve.
     pub fn solve_plain(&mut self) -> Result<Option<Solved>> {
         let solver = self.plain_solver(self.plain_config());
-        let solved = self.solve_with(solver, Vec::new(), None, |_, _| true)?;
+        let solved = self.solve_with(solver, Vec::new(), self.start.clone(), |_, _| true)?;
         Ok(solved.map(|solved| self.without_penalty(solved)))
     }
 
@@ -200,12 +201,17 @@ impl<'a> Books<'a> {
         }
     }
 
-    /// A solve with one absolute λ for all weights.
-    pub(crate) fn solve_absolute(&mut self, lambda: f64) -> Result<Option<Solved>> {
+    /// A solve with one absolute λ for all weights, from these factors or from the common start.
+    pub(crate) fn solve_absolute(
+        &mut self,
+        lambda: f64,
+        from: Option<&Factors>,
+    ) -> Result<Option<Solved>> {
         let config = self.config.clone().with_units(Units::Absolute);
         let weights = Array2::from_elem((self.dials(), 1), lambda);
         let solver = self.solver(config).with_lambda(weights);
-        self.solve_with(solver, Vec::new(), None, |_, _| true)
+        let from = from.unwrap_or(&self.start).clone();
+        self.solve_with(solver, Vec::new(), from, |_, _| true)
     }
 
     /// A solve with weights that change during it. `schedule` gets λ and the number of updates,
@@ -217,18 +223,28 @@ impl<'a> Books<'a> {
     ) -> Result<Option<Solved>> {
         let weights = Array2::from_elem((self.dials(), 1), dial.exp());
         let solver = self.solver(self.config.clone()).with_lambda(weights);
-        self.solve_with(solver, Vec::new(), None, schedule)
+        self.solve_with(solver, Vec::new(), self.start.clone(), schedule)
     }
 
-    /// The held-out error of a plain solve, which is not charged.
-    pub(crate) fn plain_error(&self) -> f64 {
+    /// A plain solve, stopped early, which is not charged.
+    fn plain_outcome(&self) -> Result<Outcome> {
         let mut config = self.plain_config();
         config.max_iterations = STOPPING.limit;
         let solver = self.plain_solver(config).with_factors(self.start());
-        let outcome = solver
+        solver
             .with_patience(PATIENCE / STRIDE)
-            .run(&self.task.split);
-        outcome.map_or(f64::NAN, |outcome| outcome.outer_error)
+            .run(&self.task.split)
+    }
+
+    /// Its held-out error.
+    pub(crate) fn plain_error(&self) -> f64 {
+        self.plain_outcome()
+            .map_or(f64::NAN, |outcome| outcome.outer_error)
+    }
+
+    /// Its last iterate.
+    pub(crate) fn after_plain(&self) -> Result<Factors> {
+        Ok(self.plain_outcome()?.last_factors())
     }
 
     /// A solve without penalty and without early stopping: at most so many updates after the common
@@ -267,10 +283,7 @@ impl<'a> Books<'a> {
 
     /// The start, the same for all.
     pub(crate) fn start(&self) -> GivenFactors {
-        GivenFactors {
-            w: Some(self.start.w.clone()),
-            h: Some(self.start.h.clone()),
-        }
+        self.start.clone().into()
     }
 
     /// One iteration with this number of updates.
@@ -296,20 +309,13 @@ impl<'a> Books<'a> {
         &mut self,
         solver: Solver,
         dials: Vec<f64>,
-        from: Option<&Factors>,
+        from: Factors,
         schedule: impl Fn(&mut Array2<f64>, usize) -> bool,
     ) -> Result<Option<Solved>> {
         if self.ledger.is_spent() {
             return Ok(None);
         }
-        let given = match from {
-            Some(factors) => GivenFactors {
-                w: Some(factors.w.clone()),
-                h: Some(factors.h.clone()),
-            },
-            None => self.start(),
-        };
-        let solver = solver.with_factors(given);
+        let solver = solver.with_factors(from.into());
         let (mut state, mut stepper) = solver.begin(&self.task.split)?;
         self.solves += 1;
         while !self.ledger.is_spent() {
@@ -333,10 +339,22 @@ impl<'a> Books<'a> {
 
     /// Ends the search with the rival's choice, or with the best iterate of all, and refits it.
     ///
+    /// As in `practical`, the chosen weights are first solved for once more, from the end of plain
+    /// updates, and the solve with the lower outer error counts. This may exceed the budget.
+    ///
     /// # Errors
     /// Those of a solve.
-    pub fn answer(self, chosen: Option<Solved>) -> Result<Answer> {
-        let chosen = self.or_start(chosen);
+    pub fn answer(mut self, chosen: Option<Solved>) -> Result<Answer> {
+        let mut chosen = self.or_start(chosen);
+        if !chosen.dials.is_empty() {
+            self.ledger.lift_the_budget();
+            let (dials, from) = (chosen.dials.clone(), self.after_plain()?);
+            if let Some(again) = self.solve(&dials, Some(&from))?
+                && again.outer_error < chosen.outer_error
+            {
+                chosen = again;
+            }
+        }
         let (config, terms) = (self.config.clone(), self.task.terms.clone());
         self.answer_with(chosen, config, terms)
     }
@@ -392,13 +410,9 @@ impl<'a> Books<'a> {
         let config = config
             .with_bunch(length)
             .with_max_iterations(REFIT.div_ceil(length));
-        let factors = &chosen.factors;
         let mut solver = Solver::penalizing(config, self.task.divergence.clone(), terms)
             .with_lambda(chosen.lambda.clone())
-            .with_factors(GivenFactors {
-                w: Some(factors.w.clone()),
-                h: Some(factors.h.clone()),
-            });
+            .with_factors(chosen.factors.clone().into());
         // (After a breakdown the state before it counts.)
         let outcome = solver.run(&self.task.full)?;
         let before = outcome.history[0].divergence;

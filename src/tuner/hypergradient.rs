@@ -9,7 +9,7 @@ use super::books::Answer;
 use super::ledger::Ledger;
 use crate::error::Result;
 use crate::lambda::Scope;
-use crate::practical::{Practical, Stage, WARM_START};
+use crate::practical::{Practical, Stage};
 use crate::solver::{Observer, Record, Signal, State};
 
 pub(super) fn run(task: &Task, scope: Scope) -> Result<Answer> {
@@ -31,9 +31,8 @@ pub(super) fn run(task: &Task, scope: Scope) -> Result<Answer> {
     let ledger = Arc::new(Mutex::new(Ledger::new(f64::INFINITY, &|| true)));
     let mut observers = |stage: Stage| -> Vec<Box<dyn Observer>> {
         let (at_start, each) = match stage {
-            Stage::Plain => (0.0, 1.0),
+            Stage::Plain | Stage::SolvedAgain => (0.0, 1.0),
             Stage::Tuned => (warm_up as f64, length as f64 * price),
-            Stage::SolvedAgain => (WARM_START as f64, 1.0),
             // The refit of an answer is not charged.
             Stage::Refit => return Vec::new(),
         };

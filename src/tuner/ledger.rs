@@ -73,6 +73,11 @@ impl<'a> Ledger<'a> {
         self.work >= self.budget || !(self.going)()
     }
 
+    /// Lets the rival make its last solve.
+    pub(crate) fn lift_the_budget(&mut self) {
+        self.budget = f64::INFINITY;
+    }
+
     /// The work that is left.
     pub(crate) fn left(&self) -> f64 {
         (self.budget - self.work).max(0.0)
