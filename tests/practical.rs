@@ -63,9 +63,10 @@ fn structure_pays_on_noisy_signals() {
 /// Where plain updates win, their factors are taken, with λ = 0.
 #[test]
 fn plain_updates_are_a_candidate() {
-    // No noise and no smoothness: there is nothing for these penalties to know.
-    let clean = benchmark_a(150, 30, 4, 0);
-    let problem = Problem::new(&clean.x, Precision::F64).unwrap();
+    // Without smoothness there is nothing for these penalties to know. (Without noise the solve with
+    // a tiny λ would win: it goes on where the plain updates ended, after 1000 of them.)
+    let noisy = Noise::Poisson(3.0).on(&benchmark_a(150, 30, 4, 0), 0);
+    let problem = Problem::new(&noisy.x, Precision::F64).unwrap();
     let result = Practical::new(4, Beta::KL, structure())
         .run(&problem, 0)
         .unwrap();
@@ -136,6 +137,35 @@ fn an_interrupted_procedure_goes_on_to_the_bit() {
             (&whole.w, &whole.h, &whole.lambda)
         );
     }
+}
+
+/// The solve with the final λ starts from the last plain update, which is not the best one.
+#[test]
+fn it_is_solved_again_from_the_end_of_plain_updates() {
+    let noisy = Noise::Poisson(3.0).on(&benchmark_b(60, 20, 3, 4), 4);
+    let problem = Problem::new(&noisy.x, Precision::F64).unwrap();
+    let practical = Practical::new(5, Beta::KL, structure());
+    let practical = practical.with_outer_error(Unseen::Entries(0.1));
+    let split = problem.speckled(0.1, 2).unwrap();
+    let seen = Arc::new(Mutex::new(Vec::<(Stage, Array2<f64>)>::new()));
+    let mut observers = |stage: Stage| -> Vec<Box<dyn Observer>> {
+        let seen = seen.clone();
+        vec![Box::new(move |_: &Record, state: &State| {
+            let product = state.factors.w.dot(&state.factors.h);
+            seen.lock().unwrap().push((stage, product));
+            Signal::Continue
+        })]
+    };
+    let result = practical.watched(&[split], &problem, None, &mut observers);
+    let plain = result.unwrap().unwrap().candidates[0];
+    let seen = seen.lock().unwrap();
+    let of = |stage: Stage| seen.iter().filter(move |(of, _)| *of == stage);
+    assert!(plain.iteration + 1 < of(Stage::Plain).count());
+    let (_, end) = of(Stage::Plain).next_back().unwrap();
+    let (_, start) = of(Stage::SolvedAgain).next().unwrap();
+    // (The rows of H get unit size first.)
+    let apart = (end - start).mapv(f64::abs).sum() / end.sum();
+    assert!(apart < 1e-13, "{apart}");
 }
 
 /// Each split has factors of its own, and results are those of the first.

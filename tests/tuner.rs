@@ -1,14 +1,16 @@
 //! Ways to choose λ, at equal budget.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use altbi::criterion::Unseen;
 use altbi::data::{Noise, benchmark_b};
 use altbi::practical::settings;
-use altbi::tuner::{BuiltIn, Contest, DIAL, Judge, RIVALS, Rival, Standing, Task, contest};
+use altbi::tuner::{
+    Answer, Books, BuiltIn, Contest, DIAL, Judge, RIVALS, Rival, Standing, Task, contest,
+};
 use altbi::{
-    Beta, Error, Exponent, L1, Method, NoPenalty, PenaltyTerm, Precision, Problem, Scope, Side,
-    Smooth, SquaredL2, Units,
+    AltBiConfig, Beta, Error, Exponent, L1, Method, NoPenalty, PenaltyTerm, Precision, Problem,
+    Scope, Selection, Side, Smooth, SquaredL2, Units,
 };
 use ndarray::Array2;
 
@@ -186,6 +188,84 @@ fn every_rival_runs_within_its_budget_and_repeats() {
         };
         assert_eq!(same(a), same(b));
     }
+}
+
+/// A rival that knows its dials, and remembers the error of its only solve.
+#[derive(Debug)]
+struct Decided {
+    dial: f64,
+    error: Mutex<f64>,
+}
+
+impl Rival for Decided {
+    fn name(&self) -> String {
+        "decided".into()
+    }
+
+    fn choose(&self, mut books: Books<'_>) -> altbi::Result<Answer> {
+        let dials = vec![self.dial; books.dials()];
+        let solved = books.solve(&dials, None)?;
+        *self.error.lock().unwrap() = solved.as_ref().expect("there is a budget").outer_error;
+        books.answer(solved)
+    }
+}
+
+/// Practical solves for its final λ from the end of plain updates. The rivals' weights get the same.
+#[test]
+fn chosen_weights_are_solved_for_again_from_the_end_of_plain_updates() {
+    let mut gains = Vec::new();
+    for task in tasks(3) {
+        let rival = Decided {
+            dial: -1.0,
+            error: Mutex::new(f64::NAN),
+        };
+        let (scope, dials) = (Scope::Hierarchical(1.0), Scope::Shared);
+        let one = std::slice::from_ref(&task);
+        let all = contest(one, &[&rival], scope, dials, None, &|_| (), &|| true).unwrap();
+        let found = all.of("decided").next().unwrap().held_out;
+        // The same by the solver: five updates in an iteration, a patience of 50 updates.
+        let settings = settings(task.rank, task.divergence.as_ref(), &task.terms)
+            .with_seed(task.seed)
+            .with_bunch(5)
+            .with_max_iterations(200)
+            .with_select(Selection::Best);
+        let plain = |settings: AltBiConfig| {
+            let settings = settings
+                .with_method(Method::MuT)
+                .with_scope(Scope::Row)
+                .with_units(Units::Absolute);
+            let solver = settings.solver(task.divergence.clone(), NoPenalty);
+            let mut solver = solver
+                .with_shared_criterion(task.outer.criterion())
+                .with_patience(10);
+            solver.run(&task.split).unwrap()
+        };
+        let iterations = plain(settings.clone()).iterations;
+        let end = plain(
+            settings
+                .clone()
+                .with_max_iterations(iterations)
+                .with_select(Selection::Last),
+        );
+        let again = settings
+            .with_method(Method::Frozen)
+            .with_scope(Scope::Shared)
+            .with_warm_up(0)
+            .penalizing(task.divergence.clone(), task.terms.clone())
+            .with_shared_criterion(task.outer.criterion())
+            .with_patience(10)
+            .with_factors(end.factors().into())
+            .with_lambda(Array2::from_elem((2, 1), rival.dial.exp()))
+            .run(&task.split)
+            .unwrap();
+        let held_out = task.split.held_out_weights().unwrap().to_array().sum();
+        let first = *rival.error.lock().unwrap();
+        let expected = first.min(again.outer_error) / held_out;
+        assert!((found / expected - 1.0).abs() < 1e-9, "{found} {expected}");
+        gains.push(again.outer_error / first);
+    }
+    // Neither solve is always the better one.
+    assert!(gains.iter().any(|gain| *gain < 1.0), "{gains:?}");
 }
 
 #[test]

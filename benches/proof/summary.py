@@ -80,21 +80,25 @@ def relative_to_plain(tasks):
 
 
 def practical_against(tasks):
-    rows = []
+    rows, losses = [], []
     for rival in ["plain", *SEARCHES, *RULES]:
         values, won, lost, count = [], 0, 0, 0
-        for rivals in tasks.values():
+        for name, rivals in tasks.items():
             if rival not in rivals:
                 continue
             of_task = logs(rivals["practical"], rivals[rival])
             values.append(sum(of_task) / len(of_task))
             count += 1
-            if signed_rank(of_task) < 0.05:
+            p = signed_rank(of_task)
+            if p < 0.05:
                 won += sum(of_task) < 0
                 lost += sum(of_task) > 0
+                if sum(of_task) > 0:
+                    losses.append(f"{name} to {rival} ({text(of_task)}, p = {p:.3f})")
         if values:
             rows.append([rival, text(values), str(won), str(count - won - lost), str(lost)])
     table(["rival", "practical / rival", "won", "undecided", "lost"], rows)
+    print(f"Lost: {'; '.join(losses) or 'none'}.\n")
 
 
 def details(tasks):
@@ -130,6 +134,10 @@ def main(folder):
     relative_to_plain(benchmarks)
     print("Practical against each, over these tasks; won and lost: p < 0.05 (signed ranks)\n")
     practical_against(benchmarks)
+    print("The same over B, C and D, which have structure; first relative to plain updates\n")
+    structured = {n: t for n, t in benchmarks.items() if n[:2] != "a-"}
+    relative_to_plain(structured)
+    practical_against(structured)
     print("Others\n")
     if others:
         relative_to_plain(others)

@@ -6,7 +6,8 @@
 //!
 //! 1. **plain**: multiplicative updates without penalty, stopped early;
 //! 2. **tuned**: the run that tunes λ by hypergradients, its best iterate;
-//! 3. **solved again**: with the final λ kept, from where the plain updates ended, stopped early.
+//! 3. **solved again**: with the final λ kept, stopped early. Two such solves start from the plain
+//!    updates, after 100 of them and from their end. The one with the lower outer error counts.
 //!
 //! A candidate counts only if its outer error is below that of plain updates by more than one
 //! standard error. (The margin is needed because λ was tuned on the same data.) Of those that do,
@@ -57,9 +58,11 @@ use crate::solver::{Checkpoint, Observer, Outcome, Record, Signal, Solver, State
 
 use self::choice::Gain;
 pub(crate) use self::choice::RowErrors;
-pub(crate) use self::patient::patient;
+pub(crate) use self::patient::{patient, uninterrupted, with_starts};
 pub use self::settings::settings;
 
+/// Plain updates before the first solve with the final λ.
+pub(crate) const EARLY: usize = 100;
 /// Largest number of updates of a solve without tuning.
 pub(crate) const LONGEST: usize = 1000;
 /// Such a solve ends after this many updates without a lower held-out error.
@@ -80,7 +83,7 @@ pub enum Stage {
     Plain,
     /// The run that tunes λ.
     Tuned,
-    /// A solve with the final λ, from the end of the plain updates.
+    /// Solves with the final λ, from two iterates of the plain updates.
     SolvedAgain,
     /// The refit of the winner on all entries.
     Refit,
@@ -292,17 +295,30 @@ impl Practical {
         let plain = Solver::new(self.plain(), self.divergence.clone(), NoPenalty)
             .with_factors(self.given.clone())
             .with_shared_criterion(outer.criterion());
-        let Some(plain) = patient(watch(plain, Stage::Plain), split)? else {
+        let plain = watch(patient(plain), Stage::Plain);
+        let (plain, starts) = with_starts(plain, split, EARLY)?;
+        let Some(plain) = uninterrupted(plain) else {
             return interrupted(tuned);
         };
-        // After many plain updates the components are apart. (From the start of the tuned run, the
-        // error was 1.05 times as large.)
-        let again = solver(self.again(), Stage::SolvedAgain)
-            .with_lambda(tuned.final_lambda())
-            .with_factors(plain.last_factors().into());
-        let Some(again) = patient(watch(again, Stage::SolvedAgain), split)? else {
-            return interrupted(tuned);
-        };
+        // After many plain updates the components are apart, which helps at the true rank. But a
+        // penalty needs many updates to undo an overfit, and the solve may end before.
+        let mut again: Option<Outcome> = None;
+        for start in starts {
+            let solve = solver(self.again(), Stage::SolvedAgain)
+                .with_lambda(tuned.final_lambda())
+                .with_factors(start.into());
+            let solve = watch(patient(solve), Stage::SolvedAgain).run(split)?;
+            let Some(solve) = uninterrupted(solve) else {
+                return interrupted(tuned);
+            };
+            if again
+                .as_ref()
+                .is_none_or(|best| solve.outer_error < best.outer_error)
+            {
+                again = Some(solve);
+            }
+        }
+        let again = again.expect("the end of plain updates is a start");
         let outcomes = [
             (Stage::Plain, &plain),
             (Stage::Tuned, &tuned),

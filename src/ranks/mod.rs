@@ -35,7 +35,7 @@ use crate::error::{Error, Result};
 use crate::factors::{Side, check_rank};
 use crate::lambda::Scope;
 use crate::penalty::{NoPenalty, PenaltyTerm};
-use crate::practical::{Practical, patient};
+use crate::practical::{Practical, patient, uninterrupted};
 use crate::problem::Problem;
 use crate::solver::{Observer, Record, Signal, Solver, State};
 
@@ -237,7 +237,7 @@ impl<'a> RankSearch<'a> {
         let plain = Solver::new(config, self.divergence.clone(), NoPenalty)
             .with_shared_criterion(outer.criterion())
             .observe(watch());
-        let Some(plain) = patient(plain, &seen)? else {
+        let Some(plain) = uninterrupted(patient(plain).run(&seen)?) else {
             return Ok(None);
         };
         let tuned = match &self.tuned {

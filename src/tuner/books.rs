@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 use crate::factors::{Factors, GivenFactors, Side};
 use crate::lambda::{LambdaStart, Layout, Scope, Units};
 use crate::penalty::{NoPenalty, PenaltyTerm};
-use crate::practical::{self, LONGEST, PATIENCE, REFIT};
+use crate::practical::{self, EARLY, LONGEST, PATIENCE, REFIT, with_starts};
 use crate::solver::{Outcome, Record, Solver, State, Stepper, StopReason, Stopping, StoppingRule};
 
 /// Updates between two evaluations of the held-out error.
@@ -63,6 +63,8 @@ pub struct Books<'a> {
     config: AltBiConfig,
     layout: Layout,
     start: Factors,
+    /// The number of plain updates that led to the start.
+    updates_at_start: usize,
     solves: usize,
 }
 
@@ -92,6 +94,7 @@ impl<'a> Books<'a> {
                 w: Array2::zeros((0, 0)),
                 h: Array2::zeros((0, 0)),
             },
+            updates_at_start: config.warm_up,
             solves: 0,
             config,
         };
@@ -226,25 +229,28 @@ impl<'a> Books<'a> {
         self.solve_with(solver, Vec::new(), self.start.clone(), schedule)
     }
 
-    /// A plain solve, stopped early, which is not charged.
-    fn plain_outcome(&self) -> Result<Outcome> {
+    /// A plain solve, stopped early, and the starts of solves with the final λ as in `practical`.
+    /// It is not charged.
+    fn plain_outcome(&self) -> Result<(Outcome, Vec<Factors>)> {
         let mut config = self.plain_config();
         config.max_iterations = STOPPING.limit;
-        let solver = self.plain_solver(config).with_factors(self.start());
-        solver
-            .with_patience(PATIENCE / STRIDE)
-            .run(&self.task.split)
+        let solver = self
+            .plain_solver(config)
+            .with_factors(self.start())
+            .with_patience(PATIENCE / STRIDE);
+        let early = (EARLY - self.updates_at_start) / STRIDE;
+        with_starts(solver, &self.task.split, early)
     }
 
     /// Its held-out error.
     pub(crate) fn plain_error(&self) -> f64 {
         self.plain_outcome()
-            .map_or(f64::NAN, |outcome| outcome.outer_error)
+            .map_or(f64::NAN, |(outcome, _)| outcome.outer_error)
     }
 
-    /// Its last iterate.
-    pub(crate) fn after_plain(&self) -> Result<Factors> {
-        Ok(self.plain_outcome()?.last_factors())
+    /// The starts of solves with the final λ.
+    pub(crate) fn last_starts(&self) -> Result<Vec<Factors>> {
+        Ok(self.plain_outcome()?.1)
     }
 
     /// A solve without penalty and without early stopping: at most so many updates after the common
@@ -339,8 +345,8 @@ impl<'a> Books<'a> {
 
     /// Ends the search with the rival's choice, or with the best iterate of all, and refits it.
     ///
-    /// As in `practical`, the chosen weights are first solved for once more, from the end of plain
-    /// updates, and the solve with the lower outer error counts. This may exceed the budget.
+    /// As in `practical`, the chosen weights are first solved for again from two iterates of plain
+    /// updates, and the solve with the lowest outer error counts. This may exceed the budget.
     ///
     /// # Errors
     /// Those of a solve.
@@ -348,11 +354,13 @@ impl<'a> Books<'a> {
         let mut chosen = self.or_start(chosen);
         if !chosen.dials.is_empty() {
             self.ledger.lift_the_budget();
-            let (dials, from) = (chosen.dials.clone(), self.after_plain()?);
-            if let Some(again) = self.solve(&dials, Some(&from))?
-                && again.outer_error < chosen.outer_error
-            {
-                chosen = again;
+            for from in self.last_starts()? {
+                let dials = chosen.dials.clone();
+                if let Some(again) = self.solve(&dials, Some(&from))?
+                    && again.outer_error < chosen.outer_error
+                {
+                    chosen = again;
+                }
             }
         }
         let (config, terms) = (self.config.clone(), self.task.terms.clone());

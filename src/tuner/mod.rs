@@ -3,7 +3,7 @@
 //! All rivals run on the same [`Task`]: the same data, held-out entries and start. Every solve
 //! keeps the iterate with the lowest held-out error. All have the same budget of updates; updates
 //! with hypergradients are charged at their measured cost. Beyond the budget, the chosen λ is solved
-//! for once more from the end of plain updates, because `practical` does so too.
+//! for again from two iterates of plain updates, because `practical` does so too.
 //!
 //! | rival | choice of λ | file |
 //! |---|---|---|

@@ -38,9 +38,10 @@ pub(super) fn scikit_learn(mut books: Books<'_>) -> Result<Answer> {
 pub(super) fn fixed(mut books: Books<'_>) -> Result<Answer> {
     let mut solved = books.solve_absolute(FIXED, None)?;
     // (As in `practical` and in the answers of other rivals.)
-    let from = books.after_plain()?;
-    if let Some(again) = books.solve_absolute(FIXED, Some(&from))? {
-        solved = better(solved, again);
+    for from in books.last_starts()? {
+        if let Some(again) = books.solve_absolute(FIXED, Some(&from))? {
+            solved = better(solved, again);
+        }
     }
     let solved = books.or_start(solved);
     let config = books.config().with_units(Units::Absolute);
