@@ -146,9 +146,9 @@ fn every_rival_runs_within_its_budget_and_repeats() {
             assert!(standing.held_out.is_finite() && standing.judged > 0.0);
             assert!(standing.refit > 0.0 && standing.seconds > 0.0);
             if rival != BuiltIn::Practical {
-                // The search ends at the first look after the budget is spent. One solve of at
-                // most 1000 updates follows.
-                assert!(standing.work < budget + 5.0 + 1000.0, "{rival}");
+                // The search ends at the first look after the budget is spent. Two solves of at
+                // most 1000 updates follow.
+                assert!(standing.work < budget + 5.0 + 2000.0, "{rival}");
             }
             if rival.searches() {
                 assert!(standing.solves > 5, "{rival} made {}", standing.solves);
@@ -210,10 +210,11 @@ impl Rival for Decided {
     }
 }
 
-/// Practical solves for its final λ from the end of plain updates. The rivals' weights get the same.
+/// Practical solves for its final λ from two iterates of plain updates. The rivals' weights get the
+/// same.
 #[test]
-fn chosen_weights_are_solved_for_again_from_the_end_of_plain_updates() {
-    let mut gains = Vec::new();
+fn chosen_weights_are_solved_for_again_from_plain_updates() {
+    let mut lowest = [0; 3];
     for task in tasks(3) {
         let rival = Decided {
             dial: -1.0,
@@ -240,32 +241,39 @@ fn chosen_weights_are_solved_for_again_from_the_end_of_plain_updates() {
                 .with_patience(10);
             solver.run(&task.split).unwrap()
         };
-        let iterations = plain(settings.clone()).iterations;
-        let end = plain(
-            settings
-                .clone()
-                .with_max_iterations(iterations)
-                .with_select(Selection::Last),
-        );
-        let again = settings
-            .with_method(Method::Frozen)
-            .with_scope(Scope::Shared)
-            .with_warm_up(0)
-            .penalizing(task.divergence.clone(), task.terms.clone())
-            .with_shared_criterion(task.outer.criterion())
-            .with_patience(10)
-            .with_factors(end.factors().into())
-            .with_lambda(Array2::from_elem((2, 1), rival.dial.exp()))
-            .run(&task.split)
-            .unwrap();
+        let end = plain(settings.clone()).iterations;
+        let again = |iterations: usize| {
+            let settings = settings.clone();
+            let start = plain(
+                settings
+                    .clone()
+                    .with_max_iterations(iterations)
+                    .with_select(Selection::Last),
+            );
+            let outcome = settings
+                .with_method(Method::Frozen)
+                .with_scope(Scope::Shared)
+                .with_warm_up(0)
+                .penalizing(task.divergence.clone(), task.terms.clone())
+                .with_shared_criterion(task.outer.criterion())
+                .with_patience(10)
+                .with_factors(start.factors().into())
+                .with_lambda(Array2::from_elem((2, 1), rival.dial.exp()))
+                .run(&task.split);
+            outcome.unwrap().outer_error
+        };
         let held_out = task.split.held_out_weights().unwrap().to_array().sum();
-        let first = *rival.error.lock().unwrap();
-        let expected = first.min(again.outer_error) / held_out;
+        // 20 updates lead to the start; 16 iterations make them 100.
+        let early = if end < 16 { f64::INFINITY } else { again(16) };
+        let errors = [*rival.error.lock().unwrap(), early, again(end)];
+        let expected = errors.iter().copied().fold(f64::INFINITY, f64::min) / held_out;
         assert!((found / expected - 1.0).abs() < 1e-9, "{found} {expected}");
-        gains.push(again.outer_error / first);
+        for (error, lowest) in errors.iter().zip(&mut lowest) {
+            *lowest += usize::from(error / held_out <= expected);
+        }
     }
-    // Neither solve is always the better one.
-    assert!(gains.iter().any(|gain| *gain < 1.0), "{gains:?}");
+    // Solves from other starts do win.
+    assert!(lowest[1] + lowest[2] > 0, "{lowest:?}");
 }
 
 #[test]

@@ -246,11 +246,14 @@ pub fn compare(arguments: &CompareArguments) -> Result<Ending> {
     Ok(Ending::Done)
 }
 
+/// Changes if the rivals work in another way, so that their standings are not mixed with older ones.
+const PROCEDURE: u32 = 2;
+
 impl CompareArguments {
-    /// A fingerprint of the settings and data.
+    /// A fingerprint of the procedure, the settings and the data.
     fn fingerprint(&self, tasks: &[Task], about: &str) -> String {
         let mut text = format!(
-            "{about} {:?} {:?} {:?}",
+            "{PROCEDURE} {about} {:?} {:?} {:?}",
             self.rivals, self.budget, self.search.table.dtype
         );
         for task in tasks {
