@@ -303,6 +303,7 @@ impl Practical {
         // After many plain updates the components are apart, which helps at the true rank. But a
         // penalty needs many updates to undo an overfit, and the solve may end before.
         let mut again: Option<Outcome> = None;
+        let mut seconds = tuned.seconds + plain.seconds;
         for start in starts {
             let solve = solver(self.again(), Stage::SolvedAgain)
                 .with_lambda(tuned.final_lambda())
@@ -311,6 +312,7 @@ impl Practical {
             let Some(solve) = uninterrupted(solve) else {
                 return interrupted(tuned);
             };
+            seconds += solve.seconds;
             if again
                 .as_ref()
                 .is_none_or(|best| solve.outer_error < best.outer_error)
@@ -366,9 +368,9 @@ impl Practical {
         }
         let outer_error = winner.outer_error;
         let divergence_before_refit = refit.history[0].divergence;
-        let seconds = [&plain, &tuned, &again, &refit].map(|outcome| outcome.seconds);
+        seconds += refit.seconds;
         let mut outcome = tuned.clone().refitted(refit, lambda, outer_error);
-        outcome.seconds = seconds.iter().sum();
+        outcome.seconds = seconds;
         // A breakdown ends only the tuned run. The state before it was a candidate.
         outcome.breakdown = None;
         Ok(Ok(PracticalOutcome {
