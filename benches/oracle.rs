@@ -14,7 +14,7 @@ use altbi::tuner::{BuiltIn, Judge, Rival, Task, contest};
 use altbi::{Beta, Factors, L1, PenaltyTerm, Result, Scope, Side, Smooth};
 use rayon::prelude::*;
 
-/// Those of docs/choosing-lambda.md.
+/// Those of the table in docs/choosing-lambda.md.
 const FIRST_SEED: u64 = 800;
 const RUNS: u64 = 10;
 

@@ -17,6 +17,10 @@ use super::headings::{ENGINE, MODEL, OUTPUT, PENALTIES};
 use super::output::{check_inputs_safe, complain, output_path};
 use super::penalties::PenaltyArguments;
 
+/// The version of `practical` and its rivals. Kept results of other versions are not mixed with new
+/// ones.
+pub(super) const PROCEDURE: u32 = 2;
+
 /// Divergence, penalties, outer error, data and output of a search.
 #[derive(Debug, Args)]
 pub struct SearchArguments {

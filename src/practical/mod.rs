@@ -7,7 +7,8 @@
 //! 1. **plain**: multiplicative updates without penalty, stopped early;
 //! 2. **tuned**: the run that tunes λ by hypergradients, its best iterate;
 //! 3. **solved again**: with the final λ kept, stopped early. Two such solves start from the plain
-//!    updates, after 100 of them and from their end. The one with the lower outer error counts.
+//!    updates, after 100 of them (if there were more) and from their end. The one with the lower
+//!    outer error counts.
 //!
 //! A candidate counts only if its outer error is below that of plain updates by more than one
 //! standard error. (The margin is needed because λ was tuned on the same data.) Of those that do,
@@ -50,7 +51,7 @@ use serde::{Deserialize, Serialize};
 use crate::config::AltBiConfig;
 use crate::criterion::{OuterError, Training};
 use crate::divergence::Divergence;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::factors::{Factors, GivenFactors, Side};
 use crate::penalty::{NoPenalty, PenaltyTerm};
 use crate::problem::Problem;
@@ -243,8 +244,8 @@ impl Practical {
     }
 
     /// The same with given splits, an optional checkpoint of the tuned run, and observers of each
-    /// stage. The candidates are those of the first split. If an observer ends a stage, the inner
-    /// `Err` has the outcome of the tuned run so far.
+    /// stage, which are requested for each solve of a stage. The candidates are those of the first
+    /// split. If an observer ends a stage, the inner `Err` has the outcome of the tuned run so far.
     ///
     /// # Errors
     /// Those of [`run`](Self::run).
@@ -308,7 +309,11 @@ impl Practical {
             let solve = solver(self.again(), Stage::SolvedAgain)
                 .with_lambda(tuned.final_lambda())
                 .with_factors(start.into());
-            let solve = watch(patient(solve), Stage::SolvedAgain).run(split)?;
+            let solve = match watch(patient(solve), Stage::SolvedAgain).run(split) {
+                // (Its start breaks down. The other one may do.)
+                Err(Error::NotFinite { .. }) if again.is_some() => continue,
+                other => other?,
+            };
             let Some(solve) = uninterrupted(solve) else {
                 return interrupted(tuned);
             };

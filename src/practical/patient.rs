@@ -21,7 +21,7 @@ pub(crate) fn uninterrupted(outcome: Outcome) -> Option<Outcome> {
 }
 
 /// Runs plain updates. Also returns the starts of solves with the final λ: an early iterate, if the
-/// run got that far, and the last one.
+/// run went on after it, and the last one.
 pub(crate) fn with_starts(
     solver: Solver,
     problem: &Problem,
@@ -36,7 +36,7 @@ pub(crate) fn with_starts(
         Signal::Continue
     });
     let outcome = solver.run(problem)?;
-    let early = kept.lock().take();
+    let early = kept.lock().take().filter(|_| early < outcome.iterations);
     let starts = early.into_iter().chain([outcome.last_factors()]);
     Ok((outcome, starts.collect()))
 }

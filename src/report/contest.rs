@@ -177,7 +177,7 @@ fn table(contest: &Contest) -> String {
     if judged {
         table.push_str(" Judged: the error by the truth where it is known, otherwise on entries that no rival saw.");
     }
-    table.push_str(" Updates: of both factors; one through which a hypergradient goes counts as three (four where β is neither 1 nor 2). Solves: runs of updates to their end. p: two-sided signed ranks of the paired log ratios, not corrected for the number of rivals; left out with fewer than 6 runs, where it cannot be below 0.05.</p>\n");
+    table.push_str(" Updates: of both factors; one through which a hypergradient goes counts as three (four where β is neither 1 nor 2). Those of rivals that choose λ include two last solves beyond the budget. Solves: runs of updates to their end. p: two-sided signed ranks of the paired log ratios, not corrected for the number of rivals; left out with fewer than 6 runs, where it cannot be below 0.05.</p>\n");
     table
 }
 

@@ -232,8 +232,8 @@ impl Outcome {
         self.lambda_at_end.clone()
     }
 
-    /// The factors after the last iteration, even if another iterate was kept. (Not for an outcome
-    /// that was gathered.)
+    /// The factors after the last iteration, even if another iterate was kept. (Only of an outcome as
+    /// a solver returns it: not gathered, refitted, or in the units of the data.)
     pub(crate) fn last_factors(&self) -> Factors {
         self.last.clone().unwrap_or_else(|| self.factors())
     }
@@ -251,6 +251,7 @@ impl Outcome {
             paper_relative_error: refit.paper_relative_error,
             sparsity_w: refit.sparsity_w,
             sparsity_h: refit.sparsity_h,
+            last: None,
             ..self
         }
     }
@@ -262,6 +263,7 @@ impl Outcome {
         let Factors { w, h } = scaling.undone(&self.factors());
         (self.sparsity_w, self.sparsity_h) = (sparsity_w(&w), sparsity_h(&h));
         (self.w, self.h) = (w, h);
+        self.last = None;
         self.scaling = Some(scaling.clone());
         self
     }

@@ -248,9 +248,15 @@ impl<'a> Books<'a> {
             .map_or(f64::NAN, |(outcome, _)| outcome.outer_error)
     }
 
-    /// The starts of solves with the final λ.
-    pub(crate) fn last_starts(&self) -> Result<Vec<Factors>> {
-        Ok(self.plain_outcome()?.1)
+    /// The starts of the last solves, which are beyond the budget. None if work must end.
+    pub(crate) fn last_starts(&mut self) -> Result<Vec<Factors>> {
+        self.ledger.lift_the_budget();
+        if self.ledger.is_spent() {
+            return Ok(Vec::new());
+        }
+        let (_, starts) = self.plain_outcome()?;
+        self.ledger.skip_time();
+        Ok(starts)
     }
 
     /// A solve without penalty and without early stopping: at most so many updates after the common
@@ -345,18 +351,18 @@ impl<'a> Books<'a> {
 
     /// Ends the search with the rival's choice, or with the best iterate of all, and refits it.
     ///
-    /// As in `practical`, the chosen weights are first solved for again from two iterates of plain
-    /// updates, and the solve with the lowest outer error counts. This may exceed the budget.
+    /// As in `practical`, weights that were chosen by dials are first solved for again from two
+    /// iterates of plain updates, and the solve with the lowest outer error counts. This is beyond
+    /// the budget.
     ///
     /// # Errors
     /// Those of a solve.
     pub fn answer(mut self, chosen: Option<Solved>) -> Result<Answer> {
         let mut chosen = self.or_start(chosen);
-        if !chosen.dials.is_empty() {
-            self.ledger.lift_the_budget();
+        if chosen.dials.len() == self.dials() {
             for from in self.last_starts()? {
                 let dials = chosen.dials.clone();
-                if let Some(again) = self.solve(&dials, Some(&from))?
+                if let Some(again) = unless_broken(self.solve(&dials, Some(&from)))?
                     && again.outer_error < chosen.outer_error
                 {
                     chosen = again;
@@ -442,6 +448,14 @@ fn solved(
         divergence,
         penalty: stepper.penalty(factors, lambda),
         factors: factors.clone(),
+    }
+}
+
+/// No solve instead of one that broke down at its start.
+pub(crate) fn unless_broken(solved: Result<Option<Solved>>) -> Result<Option<Solved>> {
+    match solved {
+        Err(Error::NotFinite { .. }) => Ok(None),
+        other => other,
     }
 }
 

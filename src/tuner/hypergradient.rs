@@ -29,7 +29,9 @@ pub(super) fn run(task: &Task, scope: Scope) -> Result<Answer> {
         splits.len() * practical.config.warm_up,
     );
     let ledger = Arc::new(Mutex::new(Ledger::new(f64::INFINITY, &|| true)));
+    let mut solves = 0;
     let mut observers = |stage: Stage| -> Vec<Box<dyn Observer>> {
+        solves += usize::from(stage != Stage::Refit);
         let (at_start, each) = match stage {
             Stage::Plain | Stage::SolvedAgain => (0.0, 1.0),
             Stage::Tuned => (warm_up as f64, length as f64 * price),
@@ -58,7 +60,7 @@ pub(super) fn run(task: &Task, scope: Scope) -> Result<Answer> {
         refit: result.outcome.factors(),
         factors: result.before_refit,
         divergence: (result.divergence_before_refit, result.outcome.divergence),
-        solves: 3,
+        solves,
         work: ledger.work(),
         seconds: ledger.seconds(),
         points: ledger.points.clone(),

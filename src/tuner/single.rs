@@ -1,8 +1,8 @@
-//! Rivals that make one solve: no penalty, stopped early, not stopped, or ended as scikit-learn
+//! Rivals without a search: no penalty, stopped early, not stopped, or ended as scikit-learn
 //! does; the paper's fixed λ.
 
 use super::Books;
-use super::books::{Answer, better};
+use super::books::{Answer, better, unless_broken};
 use crate::error::Result;
 use crate::lambda::Units;
 use crate::practical::LONGEST;
@@ -39,7 +39,7 @@ pub(super) fn fixed(mut books: Books<'_>) -> Result<Answer> {
     let mut solved = books.solve_absolute(FIXED, None)?;
     // (As in `practical` and in the answers of other rivals.)
     for from in books.last_starts()? {
-        if let Some(again) = books.solve_absolute(FIXED, Some(&from))? {
+        if let Some(again) = unless_broken(books.solve_absolute(FIXED, Some(&from)))? {
             solved = better(solved, again);
         }
     }

@@ -21,7 +21,7 @@ use super::arguments::words;
 use super::checkpoints::interruption;
 use super::output::{json, say};
 use super::progress::Progress;
-use super::search::SearchArguments;
+use super::search::{PROCEDURE, SearchArguments};
 
 /// Arguments of `compare`.
 #[derive(Debug, Args)]
@@ -67,7 +67,7 @@ pub struct CompareArguments {
     /// Rivals, separated by commas [default: all]
     #[arg(long, value_delimiter = ',', value_parser = words::<BuiltIn>())]
     rivals: Vec<BuiltIn>,
-    /// Number of updates of each rival [default: that of practical]
+    /// Number of updates of each rival before its last two solves [default: that of practical]
     #[arg(long, value_name = "N")]
     budget: Option<usize>,
     /// Number of runs, each with its own seed for noise, start and held-out entries
@@ -245,9 +245,6 @@ pub fn compare(arguments: &CompareArguments) -> Result<Ending> {
     }
     Ok(Ending::Done)
 }
-
-/// Changes if the rivals work in another way, so that their standings are not mixed with older ones.
-const PROCEDURE: u32 = 2;
 
 impl CompareArguments {
     /// A fingerprint of the procedure, the settings and the data.

@@ -19,7 +19,7 @@ use super::checkpoints::interruption;
 use super::output::{json, say};
 use super::penalties::Penalize;
 use super::progress::Progress;
-use super::search::SearchArguments;
+use super::search::{PROCEDURE, SearchArguments};
 
 /// Arguments of `ranks`.
 #[derive(Debug, Args)]
@@ -183,7 +183,7 @@ impl RanksArguments {
             common.seed
         );
         if self.tuned {
-            text += &format!("{:?}", common.penalties);
+            text += &format!("{PROCEDURE} {:?}", common.penalties);
             for (_, file) in common.penalties.graphs.files() {
                 let edges = std::fs::read(file).map_err(|source| Error::Read {
                     path: file.into(),
