@@ -10,7 +10,7 @@ use std::sync::Arc;
 use altbi::criterion::OuterError;
 use altbi::data::{Benchmark, Noise, benchmark_b, benchmark_c, benchmark_d};
 use altbi::practical::Practical;
-use altbi::tuner::{BuiltIn, Judge, Rival, Task, contest};
+use altbi::tuner::{BuiltIn, ContestSettings, Judge, Rival, Task, TaskSettings, contest};
 use altbi::{Beta, Factors, L1, PenaltyTerm, Result, Scope, Side, Smooth};
 use rayon::prelude::*;
 
@@ -58,23 +58,19 @@ fn main() -> Result<()> {
 
 /// The logarithms of practical's and the oracle's errors, divided by TPE's.
 fn compared(clean: &Benchmark, beta: Beta, rank: usize, seed: u64) -> Result<[f64; 2]> {
-    let terms = vec![
-        (Side::W, PenaltyTerm::tuned(Smooth)),
-        (Side::H, PenaltyTerm::tuned(L1)),
-    ];
-    let (noise, outer) = (Noise::of_beta(beta.0), OuterError::default());
-    let task = Task::of_benchmark(clean, noise, outer, rank, Arc::new(beta), terms, seed)?;
+    let settings = TaskSettings {
+        rank,
+        divergence: Arc::new(beta),
+        terms: vec![
+            (Side::W, PenaltyTerm::tuned(Smooth)),
+            (Side::H, PenaltyTerm::tuned(L1)),
+        ],
+        outer: OuterError::default(),
+    };
+    let task = Task::of_benchmark(clean, Noise::of_beta(beta.0), settings, seed)?;
     let rivals: [&dyn Rival; 1] = [&BuiltIn::Tpe];
-    let (scope, dials) = (Scope::Hierarchical(1.0), Scope::Shared);
-    let standings = contest(
-        std::slice::from_ref(&task),
-        &rivals,
-        scope,
-        dials,
-        None,
-        &|_| {},
-        &|| true,
-    )?;
+    let one = std::slice::from_ref(&task);
+    let standings = contest(one, &rivals, ContestSettings::default())?;
     let error = |rival: &str| standings.of(rival).next().expect("it took part").refit;
     let tpe = error("tpe").ln();
     let oracle = task.judged(&oracle(&task)?);

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use altbi::criterion::OuterError;
 use altbi::data::{Noise, benchmark_b};
 use altbi::metrics::recovery;
-use altbi::ranks::{Measure, RankSearch};
-use altbi::tuner::{BuiltIn, Rival, Task, contest};
+use altbi::ranks::{RankBy, RankSearch};
+use altbi::tuner::{BuiltIn, ContestSettings, Rival, Task, TaskSettings, contest};
 use altbi::{
     AltBiConfig, Beta, Factors, L1, Method, NoPenalty, PenaltyTerm, Precision, Problem, Scope, Side,
 };
@@ -72,11 +72,11 @@ fn by_all_rules(x: &Array2<f64>, seed: u64) -> [usize; 5] {
     let problem = Problem::new(x, Precision::F64).expect("counts");
     let search = RankSearch::new(1..=LAST, Beta::KL).with_seed(100 * seed);
     let outcome = search.run(&problem).expect("a search");
-    let summaries = outcome.summaries(Measure::Plain);
+    let summaries = outcome.summaries(RankBy::Plain);
     let lowest = summaries.iter().min_by(|a, b| a.mean.total_cmp(&b.mean));
     let [ard_l1, ard_l2] = relevant(&problem, seed);
     [
-        outcome.recommended(Measure::Plain).expect("a rank"),
+        outcome.recommended(RankBy::Plain).expect("a rank"),
         lowest.expect("ranks").rank,
         ard_l1,
         ard_l2,
@@ -86,21 +86,19 @@ fn by_all_rules(x: &Array2<f64>, seed: u64) -> [usize; 5] {
 
 /// The components that relevance determination leaves of [`LAST`].
 fn relevant(problem: &Problem, seed: u64) -> [usize; 2] {
-    let terms = vec![(Side::W, PenaltyTerm::tuned(L1))];
-    let kl = Arc::new(Beta::KL);
-    let outer = OuterError::default();
-    let task = Task::of_data(problem.clone(), outer, 0.0, LAST, kl, terms, seed);
+    let settings = TaskSettings {
+        rank: LAST,
+        divergence: Arc::new(Beta::KL),
+        terms: vec![(Side::W, PenaltyTerm::tuned(L1))],
+        outer: OuterError::default(),
+    };
+    let task = Task::of_data(problem.clone(), 0.0, settings, seed);
     let rivals: [&dyn Rival; 2] = [&BuiltIn::ArdL1, &BuiltIn::ArdL2];
-    let (hierarchical, shared) = (Scope::Hierarchical(1.0), Scope::Shared);
-    let all = contest(
-        &[task.expect("a task")],
-        &rivals,
-        hierarchical,
-        shared,
-        Some(UPDATES),
-        &|_| {},
-        &|| true,
-    );
+    let settings = ContestSettings {
+        budget: Some(UPDATES),
+        ..ContestSettings::default()
+    };
+    let all = contest(&[task.expect("a task")], &rivals, settings);
     let all = all.expect("a contest");
     ["ard-l1", "ard-l2"].map(|rival| {
         let standing = all.of(rival).next();

@@ -1,7 +1,7 @@
 //! The house stays as drawn: a module uses what stands below it or beside it in the table of
 //! docs/architecture.md, but for the arrows that the page names.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 /// Modules with their floors, from the first table of the page.
@@ -87,7 +87,7 @@ fn arrows_point_downwards() {
         let own = *own.unwrap_or_else(|| panic!("{module} has no floor in docs/architecture.md"));
         let code = std::fs::read_to_string(&path).unwrap();
         // Tests may look at anything.
-        let code = code.split("#[cfg(test)]").next().unwrap();
+        let code = code.split("#[cfg(test)]\nmod tests").next().unwrap();
         for to in uses(code) {
             let Some(floor) = floors.get(&to) else {
                 continue;
@@ -106,6 +106,30 @@ fn arrows_point_downwards() {
     assert!(arrows > 300, "{arrows}");
     for (arrow, used) in exceptions.iter().zip(used) {
         assert!(used, "{arrow:?} is gone: take it off the page");
+    }
+}
+
+/// A plug-in behind an `Arc` is the same plug-in: every method is passed on, those with a default too.
+#[test]
+fn shared_plug_ins_pass_on_every_method() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    for (file, name) in [("penalty", "Penalty"), ("divergence", "Divergence")] {
+        let code = std::fs::read_to_string(root.join(format!("src/{file}/mod.rs"))).unwrap();
+        let methods = |opening: String| -> BTreeSet<String> {
+            let (_, rest) = code.split_once(&opening).expect(&opening);
+            let (body, _) = rest.split_once("\n}").unwrap();
+            let lines = body.lines().filter_map(|line| line.strip_prefix("    fn "));
+            lines
+                .map(|line| line.split('(').next().unwrap().to_owned())
+                .collect()
+        };
+        let of_trait = methods(format!("\npub trait {name}"));
+        assert!(of_trait.len() > 5, "{of_trait:?}");
+        let first = &name[..1];
+        let passed_on = methods(format!(
+            "\nimpl<{first}: {name} + ?Sized> {name} for Arc<{first}> {{"
+        ));
+        assert_eq!(of_trait, passed_on);
     }
 }
 

@@ -185,6 +185,7 @@ fn a_summary_names_the_engine_and_threads_change_nothing() {
     let (auto, w) = run("auto", &[]);
     assert_eq!(auto["engine"], "fused");
     assert!(auto["engine_difference"].as_f64().unwrap() < 1e-12);
+    assert_eq!(auto["engine_compared_on"].as_array().unwrap().len(), 2);
     for threads in ["1", "2", "3"] {
         let (_, shared) = run(threads, &["--threads", threads]);
         assert_eq!(w, shared, "{threads} threads");
@@ -649,6 +650,15 @@ fn a_configuration_repeats_a_run_and_flags_override_it() {
     let merged: toml::Table = text(&other).parse().unwrap();
     assert_eq!(merged["bunch"].as_integer(), Some(2));
     assert_eq!(merged["penalty"].as_str(), Some("l2"));
+
+    // Files are beside the configuration, wherever the program runs.
+    folder.text("edges.txt", b"0 1\n1 2\n");
+    let beside = "data = \"x.npy\"\nrank = 2\npenalty = \"graph\"\ngraph = \"edges.txt\"";
+    let beside = folder.text("beside.toml", beside.as_bytes());
+    let flags = ["--max-iter", "2", "--quiet"];
+    stdout(&altbi(
+        &[&["fit", "--config", &beside][..], &flags].concat(),
+    ));
 
     for (contents, words) in [
         ("rnak = 3", "did you mean 'rank'?"),

@@ -3,7 +3,7 @@
 use std::process::{Command, Output};
 
 use altbi::data::{Noise, benchmark_b, write_npy};
-use altbi::ranks::{Measure, RankError, RankSearch};
+use altbi::ranks::{RankBy, RankError, RankSearch};
 use altbi::{Beta, L1, PenaltyTerm, Precision, Problem, Scope, Side};
 use parking_lot::Mutex;
 use serde_json::Value;
@@ -28,9 +28,9 @@ fn the_true_rank_of_counts_is_found_on_any_number_of_threads() {
     let two = pool(2).install(|| search.run(&problem)).unwrap();
     assert_eq!(one, two);
     assert_eq!(one.errors.len(), 18);
-    let recommended = one.recommended(Measure::Plain).unwrap();
+    let recommended = one.recommended(RankBy::Plain).unwrap();
     assert!((2..=4).contains(&recommended), "{recommended}");
-    let summaries = one.summaries(Measure::Plain);
+    let summaries = one.summaries(RankBy::Plain);
     assert!(summaries[0].mean > summaries[2].mean);
 }
 
@@ -62,7 +62,7 @@ fn penalties_are_tuned_at_each_rank() {
     let tuned = search.with_penalties(terms, Scope::Hierarchical(1.0));
     let tuned = tuned.run(&problem).unwrap();
     assert!(tuned.is_tuned() && !plain.is_tuned());
-    assert!(tuned.recommended(Measure::Tuned).is_some());
+    assert!(tuned.recommended(RankBy::Tuned).is_some());
     for (with, without) in tuned.errors.iter().zip(&plain.errors) {
         assert_eq!(with.plain, without.plain);
         assert!(with.tuned.unwrap() <= with.plain * (1.0 + 1e-9));

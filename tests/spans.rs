@@ -8,7 +8,7 @@ use std::sync::Arc;
 use altbi::check::{MODES, check_bunch};
 use altbi::data::benchmark_a;
 use altbi::lambda::LambdaStep;
-use altbi::penalty::Graph;
+use altbi::penalty::{Graph, Steps};
 use altbi::update::Rule;
 use altbi::{
     AltBiConfig, Beta, Bunch, BunchOver, Checkpoint, Criterion, Error, GivenFactors, Group,
@@ -90,8 +90,12 @@ fn every_mode_agrees_on_every_span_and_scope() {
         for held_out in [false, true] {
             for scope in SCOPES {
                 for span in [Span::Both, Span::One(Side::H), Span::One(Side::W)] {
-                    let penalties: [Arc<dyn Penalty>; 3] =
-                        [Arc::new(Smooth), Arc::new(graph()), Arc::new(SquaredL2)];
+                    let penalties: [Arc<dyn Penalty>; 4] = [
+                        Arc::new(Smooth),
+                        Arc::new(graph()),
+                        Arc::new(Steps::along(graph())),
+                        Arc::new(SquaredL2),
+                    ];
                     for penalty in penalties {
                         let what = format!("{beta} {span:?} {}", penalty.name());
                         let of_w: Vec<Arc<dyn Penalty>> = vec![penalty, Arc::new(L1)];
@@ -103,7 +107,7 @@ fn every_mode_agrees_on_every_span_and_scope() {
             }
         }
     }
-    assert_eq!(checked, 4 * 2 * 4 * 3 * 3);
+    assert_eq!(checked, 4 * 2 * 4 * 3 * 4);
 }
 
 /// A ring with chords, of several strengths; one row has no neighbour.

@@ -15,7 +15,7 @@ use altbi::device::Device;
 use altbi::lambda::LambdaStep;
 use altbi::penalty::Penalty;
 use altbi::practical::Practical;
-use altbi::tuner::{RIVALS, Rival, Task, contest};
+use altbi::tuner::{ContestSettings, RIVALS, Rival, Task, TaskSettings, contest};
 use altbi::{
     AltBiConfig, Beta, Bunch, Criterion, Divergence, Error, GivenFactors, L1, Method, PenaltyTerm,
     Scope, Selection, Side, Smooth, Split, SquaredL2, Training, Verdict, check,
@@ -381,27 +381,20 @@ fn no_refit_raises_the_error_on_the_entries_it_is_given() {
             (&counts.x, 2.0, stiff.clone()),
             (&matrix(20, 10, seed as f64), 1.0, structure()),
         ] {
-            let (divergence, test) = (Arc::new(Beta(beta)), 0.0);
-            let task = Task::of_data(
-                problem(x),
-                Unseen::Entries(0.1).into(),
-                test,
-                2,
-                divergence,
+            let settings = TaskSettings {
+                rank: 2,
+                divergence: Arc::new(Beta(beta)),
                 terms,
-                seed,
-            )
-            .unwrap();
-            let scope = Scope::Hierarchical(1.0);
-            let budget = Some(400.0);
+                outer: Unseen::Entries(0.1).into(),
+            };
+            let task = Task::of_data(problem(x), 0.0, settings, seed).unwrap();
             let all = contest(
                 &[task],
                 &RIVALS.each_ref().map(|rival| rival as &dyn Rival),
-                scope,
-                Scope::Shared,
-                budget,
-                &|_| (),
-                &|| true,
+                ContestSettings {
+                    budget: Some(400.0),
+                    ..ContestSettings::default()
+                },
             );
             for standing in all.unwrap().standings {
                 let (before, after) = standing.divergence;
@@ -926,17 +919,13 @@ fn tensors_come_back_off_the_tape_whatever_the_device_of_the_problem() {
     }
     let at_home = config.solver(Beta::KL, L1).run(&plain).unwrap();
     assert_eq!(outcome.w, at_home.w);
-    let terms = structure();
-    let task = Task::of_data(
-        moved,
-        Unseen::Entries(0.1).into(),
-        0.1,
-        2,
-        Arc::new(Beta::KL),
-        terms,
-        0,
-    )
-    .unwrap();
+    let settings = TaskSettings {
+        rank: 2,
+        divergence: Arc::new(Beta::KL),
+        terms: structure(),
+        outer: Unseen::Entries(0.1).into(),
+    };
+    let task = Task::of_data(moved, 0.1, settings, 0).unwrap();
     for problem in [&task.full, &task.split] {
         let x = &problem.rows().x;
         assert!(x.device() == tape && !x.is_autodiff());

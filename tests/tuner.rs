@@ -6,7 +6,8 @@ use altbi::criterion::Unseen;
 use altbi::data::{Noise, benchmark_b};
 use altbi::practical::settings;
 use altbi::tuner::{
-    Answer, Books, BuiltIn, Contest, DIAL, Judge, RIVALS, Rival, Standing, Task, contest,
+    Answer, Books, BuiltIn, Contest, ContestSettings, DIAL, Judge, RIVALS, Rival, Standing, Task,
+    TaskSettings, contest,
 };
 use altbi::{
     AltBiConfig, Beta, Error, Exponent, L1, Method, NoPenalty, PenaltyTerm, Precision, Problem,
@@ -23,16 +24,13 @@ fn tasks(count: u64) -> Vec<Task> {
         ];
         let clean = benchmark_b(60, 20, 3, seed);
         let noise = Noise::of_beta(1.0);
-        Task::of_benchmark(
-            &clean,
-            noise,
-            Unseen::Entries(0.1).into(),
-            4,
-            Arc::new(Beta::KL),
+        let settings = TaskSettings {
+            rank: 4,
+            divergence: Arc::new(Beta::KL),
             terms,
-            seed,
-        )
-        .unwrap()
+            outer: Unseen::Entries(0.1).into(),
+        };
+        Task::of_benchmark(&clean, noise, settings, seed).unwrap()
     });
     tasks.collect()
 }
@@ -42,9 +40,12 @@ fn of_any_kind(rivals: &[BuiltIn]) -> Vec<&dyn Rival> {
 }
 
 fn run(tasks: &[Task], rivals: &[BuiltIn], dials: Scope, budget: Option<f64>) -> Contest {
-    let scope = Scope::Hierarchical(1.0);
-    let rivals = of_any_kind(rivals);
-    contest(tasks, &rivals, scope, dials, budget, &|_| (), &|| true).unwrap()
+    let settings = ContestSettings {
+        dials,
+        budget,
+        ..ContestSettings::default()
+    };
+    contest(tasks, &of_any_kind(rivals), settings).unwrap()
 }
 
 #[test]
@@ -220,9 +221,8 @@ fn chosen_weights_are_solved_for_again_from_plain_updates() {
             dial: -1.0,
             error: Mutex::new(f64::NAN),
         };
-        let (scope, dials) = (Scope::Hierarchical(1.0), Scope::Shared);
         let one = std::slice::from_ref(&task);
-        let all = contest(one, &[&rival], scope, dials, None, &|_| (), &|| true).unwrap();
+        let all = contest(one, &[&rival], ContestSettings::default()).unwrap();
         let found = all.of("decided").next().unwrap().held_out;
         // The same by the solver: five updates in an iteration, a patience of 50 updates.
         let settings = settings(task.rank, task.divergence.as_ref(), &task.terms)
@@ -288,16 +288,11 @@ fn dials_may_belong_to_components_but_not_to_rows() {
     let all = run(&tasks, &rivals, Scope::Component, Some(400.0));
     let (least, most) = all.of("random").next().unwrap().lambda;
     assert!(least < most, "components have dials of their own");
-    let scope = Scope::Hierarchical(1.0);
-    let found = contest(
-        &tasks,
-        &of_any_kind(&rivals),
-        scope,
-        Scope::Row,
-        None,
-        &|_| (),
-        &|| true,
-    );
+    let settings = ContestSettings {
+        dials: Scope::Row,
+        ..ContestSettings::default()
+    };
+    let found = contest(&tasks, &of_any_kind(&rivals), settings);
     assert!(matches!(found, Err(Error::ScopeUnsupported { .. })));
 }
 
@@ -305,17 +300,13 @@ fn dials_may_belong_to_components_but_not_to_rows() {
 fn a_test_mask_is_seen_by_nobody() {
     let x = benchmark_b(30, 20, 3, 1).x;
     let problem = Problem::new(&x, Precision::F64).unwrap();
-    let terms = vec![(Side::W, PenaltyTerm::tuned(L1))];
-    let task = Task::of_data(
-        problem,
-        Unseen::Entries(0.1).into(),
-        0.2,
-        3,
-        Arc::new(Beta::KL),
-        terms,
-        5,
-    )
-    .unwrap();
+    let settings = TaskSettings {
+        rank: 3,
+        divergence: Arc::new(Beta::KL),
+        terms: vec![(Side::W, PenaltyTerm::tuned(L1))],
+        outer: Unseen::Entries(0.1).into(),
+    };
+    let task = Task::of_data(problem, 0.2, settings, 5).unwrap();
     let Judge::Test(_, weights) = &task.judge else {
         panic!("test entries judge");
     };

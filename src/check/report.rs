@@ -95,6 +95,14 @@ impl FusedComparison {
             verdict: verdict(difference, tolerance),
         }
     }
+
+    /// A mismatch within rounding proves nothing.
+    pub(super) fn within_rounding(mut self, within: bool) -> Self {
+        if within && self.verdict == Verdict::Mismatch {
+            self.verdict = Verdict::Unchecked;
+        }
+        self
+    }
 }
 
 /// A known mistake, which must be found.
@@ -128,7 +136,7 @@ pub struct CheckReport {
     pub(crate) comparisons: Vec<ModeComparison>,
     /// The negative controls.
     pub(crate) controls: Vec<Control>,
-    /// The comparisons of the fused data term, if [`check`](super::check) found that there is one.
+    /// The comparisons of the fused data term, if there is one.
     pub(crate) fused: Vec<FusedComparison>,
 }
 
@@ -163,8 +171,8 @@ impl CheckReport {
         self.controls.iter().map(|c| (c.mistake, c.verdict))
     }
 
-    /// The verdicts of [`check`](super::check()) on the fused data term against tensors: updates,
-    /// outer error, hypergradient. Empty if there is no fused data term.
+    /// The verdicts on the fused data term against tensors: updates, outer error, hypergradient.
+    /// Empty if there is no fused data term, or only the modes were compared.
     pub fn fused(&self) -> impl Iterator<Item = (&'static str, Verdict)> + '_ {
         self.fused.iter().map(|c| (c.quantity, c.verdict))
     }

@@ -10,6 +10,7 @@ use crate::{Error, Result};
 use clap::{ArgAction, ArgMatches, Args, Command, FromArgMatches};
 
 use super::fit::FitArguments;
+use super::graphs::NEAREST;
 
 /// The key of the positional argument.
 const POSITIONAL: &str = "data";
@@ -147,6 +148,7 @@ fn is_file(key: &str, text: &str) -> bool {
     match key {
         "data" => text != "-",
         "mask" | "init-w" | "init-h" | "continue" => true,
+        "graph" | "graph-h" => !text.starts_with(NEAREST),
         "lambda" => text != "auto" && text.parse::<f64>().is_err(),
         _ => false,
     }

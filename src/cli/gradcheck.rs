@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::check::{BETAS, Case, CheckReport, Draw, Given, MODES, cases, check_bunch};
+use crate::check::{BETAS, Case, CheckReport, Draw, Given, MODES, cases, check_drawn};
 use crate::criterion::{OuterError, Unseen};
 use crate::data::{Source, write_npy};
 use crate::device::Device;
@@ -223,7 +223,7 @@ impl GradcheckArguments {
         let draw = self.draw(&problem, &bunch)?;
         let mode = self.mode.unwrap_or(Mode::Reverse);
         let result = bunch.hypergradient(&draw.pair, &draw.lambda, mode)?;
-        let report = check_bunch(&bunch, &draw.pair, &draw.lambda, &MODES)?;
+        let report = check_drawn(&problem, &bunch, &draw)?;
         let parts = result.gradients.iter().map(ToMatrix::to_matrix);
         let parts = parts.collect::<Result<Vec<_>>>()?;
         let gradient = draw.layout.join(&parts);

@@ -9,6 +9,9 @@ use crate::report::Labels;
 use crate::{Error, Problem, Result, Side};
 use clap::Args;
 
+/// How a graph of nearest neighbours begins. Everything else is a file.
+pub const NEAREST: &str = "knn:";
+
 /// `--graph`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum GraphArgument {
@@ -22,7 +25,7 @@ impl FromStr for GraphArgument {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Self> {
-        let Some(count) = text.strip_prefix("knn:") else {
+        let Some(count) = text.strip_prefix(NEAREST) else {
             return Ok(Self::File(text.into()));
         };
         let count = count.parse().map_err(|_| Error::UnknownName {
@@ -62,7 +65,7 @@ impl FromStr for Shape {
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = super::headings::PENALTIES)]
 pub struct GraphArguments {
-    /// Graph of the penalty graph on W: a file (edge list or Matrix Market), or knn:<k>, the k
+    /// Graph of the penalty graph (or steps) on W: a file (edge list or Matrix Market), or knn:<k>, the k
     /// nearest neighbours of each row of X, by the data that the updates see
     #[arg(long, value_name = "FILE")]
     pub graph: Option<GraphArgument>,
@@ -104,6 +107,14 @@ impl GraphArguments {
             }
         }
         Ok(())
+    }
+
+    /// Returns true if there is a graph of a side's rows.
+    pub fn has(&self, side: Side) -> bool {
+        match side {
+            Side::W => self.graph.is_some() || self.shape_w.is_some(),
+            Side::H => self.graph_h.is_some() || self.shape_h.is_some(),
+        }
     }
 
     /// The graph of a side's rows.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::penalty::{self, Graph, Penalty};
+use crate::penalty::{self, Graph, Penalty, Steps};
 use crate::report::Labels;
 use crate::{BunchOver, Error, PenaltyTerm, Problem, Result, Scope, Side};
 use clap::{Args, ValueEnum};
@@ -12,6 +12,8 @@ use super::graphs::GraphArguments;
 
 /// The penalty that needs a graph.
 const GRAPH: &str = "graph";
+/// The penalty that can have one instead of the order of the rows.
+const STEPS: &str = "steps";
 
 /// A built-in penalty. (The graph of `graph` is added later.)
 fn by_name(name: &str) -> Result<Arc<dyn Penalty>> {
@@ -22,7 +24,7 @@ fn by_name(name: &str) -> Result<Arc<dyn Penalty>> {
         Error::UnknownName { kind, name, .. } => Error::UnknownName {
             kind,
             name,
-            known: "l1, l2, group, l21, hoyer, smooth, graph, none",
+            known: "l1, l2, group, l21, hoyer, smooth, steps, graph, none",
         },
         error => error,
     })
@@ -40,8 +42,8 @@ pub fn penalty_names(names: &str) -> Result<String> {
 #[derive(Debug, Args)]
 #[command(next_help_heading = super::headings::PENALTIES)]
 pub struct PenaltyArguments {
-    /// l1, l2, group, l21, hoyer, smooth, graph, or none; several with +, each with a λ of its
-    /// own: smooth+l1 (scikit-learn: l1_ratio, 1 for l1 and 0 for l2)
+    /// l1, l2, group, l21, hoyer, smooth, steps, graph, or none; several with +, each with a λ of
+    /// its own: smooth+l1 (scikit-learn: l1_ratio, 1 for l1 and 0 for l2)
     #[arg(long, default_value = "l1", value_parser = penalty_names)]
     pub penalty: String,
     /// The penalised factor (scikit-learn: w by alpha_W, h by alpha_H)
@@ -107,20 +109,26 @@ impl PenaltyArguments {
             (Side::W, "--graph", &self.graphs.graph),
             (Side::H, "--graph-h", &self.graphs.graph_h),
         ] {
-            let uses =
-                |(on, term): &(Side, PenaltyTerm)| *on == side && term.penalty.name() == GRAPH;
+            let uses = |(on, term): &(Side, PenaltyTerm)| {
+                *on == side && [GRAPH, STEPS].contains(&term.penalty.name().as_str())
+            };
             if given.is_some() && !terms.iter().any(uses) {
                 return Err(Error::Conflict {
                     first: flag,
                     second: "penalties without graph",
-                    reason: "only the penalty graph uses it: --penalty graph for W, --penalty-h \
-                             graph for H",
+                    reason: "only the penalties graph and steps use it: --penalty graph for W, \
+                             --penalty-h graph for H",
                 });
             }
         }
         for (side, term) in &mut terms {
-            if term.penalty.name() == GRAPH {
-                *term = PenaltyTerm::tuned(self.graphs.of(*side, problem, labels)?);
+            let graph = || self.graphs.of(*side, problem, labels);
+            match term.penalty.name().as_str() {
+                GRAPH => *term = PenaltyTerm::tuned(graph()?),
+                STEPS if self.graphs.has(*side) => {
+                    *term = PenaltyTerm::tuned(Steps::along(graph()?));
+                }
+                _ => {}
             }
         }
         Ok(terms)

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use crate::criterion::{OuterError, Unseen};
 use crate::data::Reservation;
 use crate::divergence::Outer;
+use crate::practical::SCOPE;
 use crate::report::{KeptRecords, shell_quoted};
 use crate::threads::new_pool;
 use crate::{Beta, Error, Result, Scope};
@@ -19,7 +20,7 @@ use super::penalties::PenaltyArguments;
 
 /// The version of `practical` and its rivals. Kept results of other versions are not mixed with new
 /// ones.
-pub(super) const PROCEDURE: u32 = 2;
+pub(super) const PROCEDURE: u32 = 3;
 
 /// Divergence, penalties, outer error, data and output of a search.
 #[derive(Debug, Args)]
@@ -33,7 +34,7 @@ pub struct SearchArguments {
     #[command(flatten)]
     pub penalties: PenaltyArguments,
     /// Scope of λ in the preset practical, as in fit
-    #[arg(long, value_name = "SCOPE", default_value = "hierarchical:1", help_heading = PENALTIES)]
+    #[arg(long, value_name = "SCOPE", default_value_t = SCOPE, help_heading = PENALTIES)]
     pub lambda_scope: Scope,
     /// The data that the updates do not see; held-out:<fraction> of the entries; thinned:<share> of
     /// the counts; auto: thinned:0.1 for counts under kl, held-out:0.1 otherwise

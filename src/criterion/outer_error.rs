@@ -5,7 +5,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use super::{Criterion, HeldOut, Measured, Training};
-use crate::divergence::{Beta, Divergence, Outer, SmoothedKl};
+use crate::divergence::{Divergence, Outer, SmoothedKl};
 use crate::error::{Error, Result};
 use crate::problem::Problem;
 
@@ -99,25 +99,21 @@ impl From<Unseen> for OuterError {
     }
 }
 
-fn is_kl(divergence: &dyn Divergence) -> bool {
-    divergence.fused().and_then(|of| of.plain_beta()) == Some(Beta::KL.0)
-}
-
 impl OuterError {
     /// The same with [`Unseen::ByData`] replaced by the choice for these data.
     #[must_use]
     pub fn for_data(self, problem: &Problem, divergence: &dyn Divergence) -> Self {
-        let is_kl = is_kl(divergence);
+        let of_counts = divergence.is_of_counts();
         let unseen = match self.unseen {
-            Unseen::ByData if is_kl && problem.has_counts() => Unseen::Counts(SHARE),
+            Unseen::ByData if of_counts && problem.has_counts() => Unseen::Counts(SHARE),
             Unseen::ByData => Unseen::Entries(SHARE),
             decided => decided,
         };
         let smoothed = Outer::SmoothedKl(SmoothedKl::HALF);
-        let of_counts = (is_kl && matches!(unseen, Unseen::Counts(_))).then_some(smoothed);
+        let smoothed = (of_counts && matches!(unseen, Unseen::Counts(_))).then_some(smoothed);
         Self {
             unseen,
-            divergence: self.divergence.or(of_counts),
+            divergence: self.divergence.or(smoothed),
         }
     }
 
@@ -127,19 +123,29 @@ impl OuterError {
         if self.unseen != Unseen::ByData {
             return None;
         }
-        let unseen = self.for_data(problem, divergence).unseen;
+        let Self {
+            unseen,
+            divergence: by,
+        } = self.for_data(problem, divergence);
         let reason = match unseen {
             Unseen::Counts(_) => format!(
                 "X has whole numbers, which are taken for counts (if they are not counts: \
                  --criterion held-out:{SHARE})"
             ),
-            _ if !is_kl(divergence) => "counts are thinned under KL only".into(),
+            _ if !divergence.is_of_counts() => "counts are thinned under KL only".into(),
             _ => {
                 let reason = problem.reason_against_counts().unwrap_or_default();
                 format!("{reason}, which are not taken for counts")
             }
         };
-        Some(format!("{unseen}, because {reason}"))
+        let smoothed = match (self.divergence, by) {
+            (None, Some(by)) => format!(
+                "; measured by {by}, because under KL a few entries where WH is almost zero would \
+                 decide"
+            ),
+            _ => String::new(),
+        };
+        Some(format!("{unseen}, because {reason}{smoothed}"))
     }
 
     /// The problem without the data that the updates must not see.
@@ -181,6 +187,7 @@ impl fmt::Display for OuterError {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Beta;
     use crate::numerics::Precision;
     use ndarray::array;
 

@@ -44,6 +44,10 @@ impl Divergence for Beta {
         }
     }
 
+    fn is_of_counts(&self) -> bool {
+        *self == Self::KL
+    }
+
     fn value(&self, x: &Tensor<2>, y: &Tensor<2>) -> Tensor<2> {
         let floor = Precision::of(x).floor();
         // log x and x^β are constants on the tape; 0 · log 0 = 0 and 0^β = 0.

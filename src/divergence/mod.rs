@@ -116,6 +116,12 @@ pub trait Divergence: Debug + Send + Sync {
         None
     }
 
+    /// Returns true if it is the likelihood of counts with Poisson noise, as KL is. Counts can then
+    /// be thinned.
+    fn is_of_counts(&self) -> bool {
+        false
+    }
+
     /// The same in plain numbers, for the [fused engine](mod@crate::engine). With `None`, runs are
     /// computed on tensors.
     fn fused(&self) -> Option<Fused> {
@@ -156,6 +162,9 @@ impl<D: Divergence + ?Sized> Divergence for Arc<D> {
     }
     fn majoriser_powers(&self) -> Option<MajoriserPowers> {
         (**self).majoriser_powers()
+    }
+    fn is_of_counts(&self) -> bool {
+        (**self).is_of_counts()
     }
     fn fused(&self) -> Option<Fused> {
         (**self).fused()

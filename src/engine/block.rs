@@ -6,7 +6,7 @@ use std::ops::Range;
 use pulp::{Simd, WithSimd};
 
 use super::entry::Entry;
-use super::kernel::BENCH;
+use super::kernel::TRAY;
 use super::lanes::Real;
 use super::matrix::{PackTransposed, Storage};
 use super::pass::{Evaluation, Multiply, Panel, Pass, Project};
@@ -330,7 +330,7 @@ impl<T: Real, S: Simd, D: Entry> Group<'_, T, S, D> {
             let Scratch {
                 x,
                 mask,
-                bench,
+                tray,
                 blocks,
                 ..
             } = scratch;
@@ -339,7 +339,7 @@ impl<T: Real, S: Simd, D: Entry> Group<'_, T, S, D> {
             let pass = Pass {
                 divergence: self.divergence,
                 panel: self.panel(&part, x, weights, [w, w_dot]),
-                bench: bench.get_mut(BENCH * lanes),
+                tray: tray.get_mut(TRAY * lanes),
                 sums: sums.as_mut().map(|sum| sum.get_mut(length)),
             };
             if source.is_some() {
@@ -414,7 +414,7 @@ impl<T: Real, S: Simd, D: Entry> Group<'_, T, S, D> {
             let evaluation = Evaluation {
                 divergence: self.divergence,
                 panel: self.panel(&part, &scratch.x, packed, [w, w_dot]),
-                bench: scratch.bench.get_mut(BENCH * lanes),
+                tray: scratch.tray.get_mut(TRAY * lanes),
                 error: &mut errors[part.block][..2 * lanes],
             };
             if source.is_some() {

@@ -3,7 +3,7 @@
 use pulp::Simd;
 
 use super::entry::{Entry, Parts};
-use super::kernel::{Columns, RowState, SIDE, TILE, Workbench, reconstruct};
+use super::kernel::{Columns, RowState, SIDE, TILE, Tray, reconstruct};
 use super::lanes::{Lanes, Real};
 
 /// Adds the columns' divergence, and its derivative along ẇ, to `error`.
@@ -22,29 +22,29 @@ pub(super) fn evaluate<T, S, D, const TANGENT: bool, const WEIGHTED: bool>(
 {
     let rank = point.w.len();
     let count = columns.x.len();
-    let mut bench = Workbench::new(memory);
+    let mut tray = Tray::new(memory);
     let mut from = 0;
     while from < count {
         let to = count.min(from + TILE);
         let tile = columns.tile(from, to, rank);
-        reconstruct::<T, S, TANGENT>(simd, &tile, point, &mut bench);
+        reconstruct::<T, S, TANGENT>(simd, &tile, point, &mut tray);
         let count = tile.x.len();
         let mut j = 0;
         while j + SIDE <= count {
             evaluate_some::<T, S, D, TANGENT, WEIGHTED, SIDE>(
-                simd, divergence, &tile, &bench, j, error,
+                simd, divergence, &tile, &tray, j, error,
             );
             j += SIDE;
         }
         if j + 2 <= count {
             evaluate_some::<T, S, D, TANGENT, WEIGHTED, 2>(
-                simd, divergence, &tile, &bench, j, error,
+                simd, divergence, &tile, &tray, j, error,
             );
             j += 2;
         }
         if j < count {
             evaluate_some::<T, S, D, TANGENT, WEIGHTED, 1>(
-                simd, divergence, &tile, &bench, j, error,
+                simd, divergence, &tile, &tray, j, error,
             );
         }
         from = to;
@@ -56,7 +56,7 @@ fn evaluate_some<T, S, D, const TANGENT: bool, const WEIGHTED: bool, const J: us
     simd: S,
     divergence: D,
     tile: &Columns<'_, T, S>,
-    bench: &Workbench<'_, T::Vector<S>>,
+    tray: &Tray<'_, T::Vector<S>>,
     from: usize,
     error: &mut [Lanes<T, S>; 2],
 ) where
@@ -68,12 +68,12 @@ fn evaluate_some<T, S, D, const TANGENT: bool, const WEIGHTED: bool, const J: us
     let (mut x, mut y, mut inverse) = ([zero; J], [zero; J], [zero; J]);
     for j in 0..J {
         x[j] = Lanes::new(simd, tile.x[from + j]);
-        y[j] = Lanes::new(simd, bench.y[from + j]);
+        y[j] = Lanes::new(simd, tray.y[from + j]);
         inverse[j] = y[j].inverse();
     }
     let values = divergence.values(x, y, inverse);
     for j in 0..J {
-        let y_dot = Lanes::new(simd, bench.y_dot[from + j]);
+        let y_dot = Lanes::new(simd, tray.y_dot[from + j]);
         let parts: Parts<T, S> = divergence.parts(x[j], y[j], inverse[j], y_dot);
         let (mut value, mut slope) = (values[j], parts.positive - parts.negative);
         if WEIGHTED {

@@ -87,23 +87,23 @@ impl<'a, T: Real, S: Simd> Columns<'a, T, S> {
     }
 }
 
-/// Vectors in a [`Workbench`].
-pub(super) const BENCH: usize = 6 * TILE;
+/// Vectors in a [`Tray`].
+pub(super) const TRAY: usize = 6 * TILE;
 
 /// Memory for the phases of a tile: floored y and ẏ, and the entries' parts. It is reused, because
 /// clearing new memory would cost as much as a tile.
-pub(super) struct Workbench<'a, V> {
+pub(super) struct Tray<'a, V> {
     pub(super) y: &'a mut [V; TILE],
     pub(super) y_dot: &'a mut [V; TILE],
     parts: Sums<&'a mut [V; TILE]>,
 }
 
-impl<'a, V> Workbench<'a, V> {
+impl<'a, V> Tray<'a, V> {
     #[inline(always)]
     pub(super) fn new(memory: &'a mut [V]) -> Self {
         let (arrays, _) = memory.as_chunks_mut::<TILE>();
         let [y, y_dot, positive, negative, positive_dot, negative_dot] = arrays else {
-            panic!("a workbench has {BENCH} vectors");
+            panic!("a tray has {TRAY} vectors");
         };
         Self {
             y,
@@ -123,20 +123,20 @@ pub(super) fn reconstruct<T: Real, S: Simd, const TANGENT: bool>(
     simd: S,
     tile: &Columns<'_, T, S>,
     point: &RowState<'_, T::Vector<S>>,
-    bench: &mut Workbench<'_, T::Vector<S>>,
+    tray: &mut Tray<'_, T::Vector<S>>,
 ) {
     let count = tile.x.len();
     let mut from = 0;
     while from + SIDE <= count {
-        reconstruct_some::<T, S, TANGENT, SIDE>(simd, tile, point, from, bench);
+        reconstruct_some::<T, S, TANGENT, SIDE>(simd, tile, point, from, tray);
         from += SIDE;
     }
     if from + 2 <= count {
-        reconstruct_some::<T, S, TANGENT, 2>(simd, tile, point, from, bench);
+        reconstruct_some::<T, S, TANGENT, 2>(simd, tile, point, from, tray);
         from += 2;
     }
     if from < count {
-        reconstruct_some::<T, S, TANGENT, 1>(simd, tile, point, from, bench);
+        reconstruct_some::<T, S, TANGENT, 1>(simd, tile, point, from, tray);
     }
 }
 
@@ -146,7 +146,7 @@ fn reconstruct_some<T: Real, S: Simd, const TANGENT: bool, const J: usize>(
     tile: &Columns<'_, T, S>,
     point: &RowState<'_, T::Vector<S>>,
     from: usize,
-    bench: &mut Workbench<'_, T::Vector<S>>,
+    tray: &mut Tray<'_, T::Vector<S>>,
 ) {
     let rank = point.w.len();
     let zero = Lanes::<T, S>::zero(simd);
@@ -171,9 +171,9 @@ fn reconstruct_some<T: Real, S: Simd, const TANGENT: bool, const J: usize>(
     let floor = Lanes::splat(simd, tile.floor);
     for j in 0..J {
         if TANGENT {
-            bench.y_dot[from + j] = y[j].where_less(floor, zero, y_dot[j]).value;
+            tray.y_dot[from + j] = y[j].where_less(floor, zero, y_dot[j]).value;
         }
-        bench.y[from + j] = y[j].max(floor).value;
+        tray.y[from + j] = y[j].max(floor).value;
     }
 }
 
@@ -193,20 +193,20 @@ pub(super) fn accumulate<T, S, D, const TANGENT: bool, const WEIGHTED: bool>(
 {
     let rank = point.w.len();
     let count = columns.x.len();
-    let mut bench = Workbench::new(memory);
+    let mut tray = Tray::new(memory);
     let mut from = 0;
     while from < count {
         let to = count.min(from + TILE);
         let tile = columns.tile(from, to, rank);
-        reconstruct::<T, S, TANGENT>(simd, &tile, point, &mut bench);
+        reconstruct::<T, S, TANGENT>(simd, &tile, point, &mut tray);
         // Loops of constant length are much faster.
         if to - from == TILE {
-            entries::<T, S, D, TANGENT, WEIGHTED>(simd, divergence, &tile, TILE, &mut bench);
-            add_to::<T, S, D, TANGENT, WEIGHTED>(simd, sums, &bench.parts, &tile, TILE);
+            entries::<T, S, D, TANGENT, WEIGHTED>(simd, divergence, &tile, TILE, &mut tray);
+            add_to::<T, S, D, TANGENT, WEIGHTED>(simd, sums, &tray.parts, &tile, TILE);
         } else {
             let count = to - from;
-            entries::<T, S, D, TANGENT, WEIGHTED>(simd, divergence, &tile, count, &mut bench);
-            add_to::<T, S, D, TANGENT, WEIGHTED>(simd, sums, &bench.parts, &tile, count);
+            entries::<T, S, D, TANGENT, WEIGHTED>(simd, divergence, &tile, count, &mut tray);
+            add_to::<T, S, D, TANGENT, WEIGHTED>(simd, sums, &tray.parts, &tile, count);
         }
         from = to;
     }
@@ -219,11 +219,11 @@ fn entries<T: Real, S: Simd, D: Entry, const TANGENT: bool, const WEIGHTED: bool
     divergence: D,
     tile: &Columns<'_, T, S>,
     count: usize,
-    bench: &mut Workbench<'_, T::Vector<S>>,
+    tray: &mut Tray<'_, T::Vector<S>>,
 ) {
     let tile = &tile.tile(0, count, 0);
     for j in 0..count {
-        entry::<T, S, D, TANGENT, WEIGHTED>(simd, divergence, tile, bench, j);
+        entry::<T, S, D, TANGENT, WEIGHTED>(simd, divergence, tile, tray, j);
     }
 }
 
@@ -232,13 +232,13 @@ fn entry<T: Real, S: Simd, D: Entry, const TANGENT: bool, const WEIGHTED: bool>(
     simd: S,
     divergence: D,
     tile: &Columns<'_, T, S>,
-    bench: &mut Workbench<'_, T::Vector<S>>,
+    tray: &mut Tray<'_, T::Vector<S>>,
     j: usize,
 ) {
     let x = Lanes::<T, S>::new(simd, tile.x[j]);
     let (y, y_dot) = (
-        Lanes::<T, S>::new(simd, bench.y[j]),
-        Lanes::new(simd, bench.y_dot[j]),
+        Lanes::<T, S>::new(simd, tray.y[j]),
+        Lanes::new(simd, tray.y_dot[j]),
     );
     let Parts {
         mut positive,
@@ -253,15 +253,15 @@ fn entry<T: Real, S: Simd, D: Entry, const TANGENT: bool, const WEIGHTED: bool>(
         positive_dot = positive_dot * weight;
         negative_dot = negative_dot * weight;
     }
-    bench.parts.negative[j] = negative.value;
+    tray.parts.negative[j] = negative.value;
     if D::POSITIVE_VARIES || WEIGHTED {
-        bench.parts.positive[j] = positive.value;
+        tray.parts.positive[j] = positive.value;
     }
     if TANGENT && D::NEGATIVE_VARIES {
-        bench.parts.negative_dot[j] = negative_dot.value;
+        tray.parts.negative_dot[j] = negative_dot.value;
     }
     if TANGENT && D::POSITIVE_VARIES {
-        bench.parts.positive_dot[j] = positive_dot.value;
+        tray.parts.positive_dot[j] = positive_dot.value;
     }
 }
 

@@ -111,6 +111,14 @@ impl EngineUsed {
             Self::Autodiff | Self::Fused => None,
         }
     }
+
+    /// The numbers of rows and columns of X that it was measured on.
+    pub fn compared_on(self) -> Option<[usize; 2]> {
+        match self {
+            Self::Checked(agreement) => Some([agreement.rows, agreement.columns]),
+            Self::Autodiff | Self::Fused => None,
+        }
+    }
 }
 
 impl fmt::Display for EngineUsed {

@@ -48,7 +48,7 @@ impl<'a, T: Real> Panel<'a, T> {
 pub(super) struct Pass<'a, T, D> {
     pub(super) divergence: D,
     pub(super) panel: Panel<'a, T>,
-    pub(super) bench: &'a mut [T],
+    pub(super) tray: &'a mut [T],
     pub(super) sums: Sums<&'a mut [T]>,
 }
 
@@ -71,7 +71,7 @@ impl<T: Real, D: Entry, const TANGENT: bool, const WEIGHTED: bool> WithSimd
         let Pass {
             divergence,
             panel,
-            bench,
+            tray,
             sums,
         } = self.0;
         accumulate::<T, S, D, TANGENT, WEIGHTED>(
@@ -79,7 +79,7 @@ impl<T: Real, D: Entry, const TANGENT: bool, const WEIGHTED: bool> WithSimd
             divergence,
             &panel.columns::<S>(),
             &panel.point::<S>(),
-            T::vectors_mut::<S>(bench),
+            T::vectors_mut::<S>(tray),
             &mut sums.map(T::vectors_mut::<S>),
         );
     }
@@ -134,7 +134,7 @@ impl<T: Real> WithSimd for Multiply<'_, T> {
 pub(super) struct Evaluation<'a, T, D> {
     pub(super) divergence: D,
     pub(super) panel: Panel<'a, T>,
-    pub(super) bench: &'a mut [T],
+    pub(super) tray: &'a mut [T],
     pub(super) error: &'a mut [T],
 }
 
@@ -157,7 +157,7 @@ impl<T: Real, D: Entry, const TANGENT: bool, const WEIGHTED: bool> WithSimd
         let Evaluation {
             divergence,
             panel,
-            bench,
+            tray,
             error,
         } = self.0;
         let stored = T::vectors_mut::<S>(error);
@@ -167,7 +167,7 @@ impl<T: Real, D: Entry, const TANGENT: bool, const WEIGHTED: bool> WithSimd
             divergence,
             &panel.columns::<S>(),
             &panel.point::<S>(),
-            T::vectors_mut::<S>(bench),
+            T::vectors_mut::<S>(tray),
             &mut error,
         );
         (stored[0], stored[1]) = (error[0].value, error[1].value);

@@ -1,6 +1,6 @@
 //! The working memory of a thread, allocated once before the first iteration.
 
-use super::kernel::{BENCH, Sums};
+use super::kernel::{Sums, TRAY};
 use super::lanes::Real;
 
 /// The length of a cache line in bytes. Vectors across two lines cost twice as much.
@@ -63,8 +63,8 @@ pub(super) struct Scratch<T> {
     pub(super) x: Aligned<T>,
     pub(super) mask: Aligned<T>,
     pub(super) held_out: Aligned<T>,
-    /// The workbench of a pass.
-    pub(super) bench: Aligned<T>,
+    /// The tray of a pass.
+    pub(super) tray: Aligned<T>,
     pub(super) blocks: Vec<BlockScratch<T>>,
 }
 
@@ -99,7 +99,7 @@ impl<T: Real> Scratch<T> {
             x: panels(true),
             mask: panels(masked),
             held_out: panels(held_out),
-            bench: Aligned::new(BENCH * lanes),
+            tray: Aligned::new(TRAY * lanes),
             blocks: (0..GROUP).map(|_| block()).collect(),
         }
     }

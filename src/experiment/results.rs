@@ -117,6 +117,12 @@ impl DatasetResults {
             .collect()
     }
 
+    /// The number of fits that broke down. The state before the breakdown counts for each.
+    pub fn breakdowns(&self) -> usize {
+        let trials = self.trials.values().flatten();
+        trials.filter(|trial| trial.breakdown.is_some()).count()
+    }
+
     /// Mean, deviation and quartiles of a measure. `None` if it is unknown.
     pub(crate) fn spread(
         &self,

@@ -26,8 +26,11 @@ pub(crate) struct TrialRecord {
     pub contender: String,
     /// The seed of the start.
     pub start: u64,
-    /// The measures at each moment that was reached.
+    /// The measures at each moment. After a breakdown they are those of the last state before it.
     pub moments: BTreeMap<Moment, Measures>,
+    /// The error of a breakdown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub breakdown: Option<String>,
     /// The course of the fit at selected iterations, for followed contenders only.
     pub curve: Vec<CurvePoint>,
 }
@@ -147,7 +150,17 @@ impl<'a> Prepared<'a> {
         updates_of_w: usize,
         outcome: Outcome,
     ) -> Result<Fitted> {
-        let first = &outcome.history[0];
+        let (first, last) = (&outcome.history[0], outcome.history.last());
+        if outcome.breakdown.is_some() {
+            // One fit that breaks down does not end a campaign.
+            for moment in contender.moments() {
+                notes.snapshots.entry(*moment).or_insert_with(|| Snapshot {
+                    factors: outcome.last_factors(),
+                    lambda: outcome.final_lambda(),
+                    record: last.unwrap_or(first).clone(),
+                });
+            }
+        }
         let measured = |(moment, snapshot): (&Moment, &Snapshot)| {
             Ok((*moment, self.measure(snapshot, updates_of_w, first)?))
         };
@@ -159,6 +172,7 @@ impl<'a> Prepared<'a> {
                 contender: contender.name.clone(),
                 start,
                 moments: moments?,
+                breakdown: outcome.breakdown.map(|error| error.to_string()),
                 curve: notes.curve,
             },
             factors: stopped.factors,
@@ -287,4 +301,40 @@ impl Observer for Follower {
 fn on_curve(iteration: usize) -> bool {
     let step = (iteration / 32).next_power_of_two().max(1);
     iteration.is_multiple_of(step)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::benchmark_a;
+    use crate::experiment::campaign::Unwatched;
+
+    /// A fit that breaks down before its stopping rule still has a whole record.
+    #[test]
+    fn a_breakdown_keeps_the_state_before_it() {
+        let x = benchmark_a(12, 8, 2, 0).x;
+        let dataset = Dataset::new("a", x, 2, None);
+        let prepared = Prepared::new(&dataset).unwrap();
+        let contender = &Contender::all()[0];
+        let watcher: Arc<dyn Watcher> = Arc::new(Unwatched);
+        let config = AltBiConfig::new(2).with_max_iterations(3);
+        let mut outcome = config.solver(Beta::KL, L1).run(&prepared.problem).unwrap();
+        let collect = |outcome: &Outcome| {
+            let notes = Notes::default();
+            prepared.collect(contender, 1, notes, 1, outcome.clone())
+        };
+        outcome.breakdown = Some(Arc::new(Error::NotFinite {
+            iteration: 4,
+            quantity: "W",
+        }));
+        let fitted = collect(&outcome).unwrap();
+        assert!(fitted.record.breakdown.unwrap().contains("W"));
+        assert_eq!(fitted.factors.w, outcome.w);
+        let protocol = Protocol::default();
+        let whole = prepared.fit(contender, 1, &protocol, None, &watcher);
+        let reached = whole.unwrap().unwrap().record.moments;
+        let stood_in = fitted.record.moments;
+        assert!(stood_in.keys().eq(reached.keys()));
+        assert!(stood_in.values().all(|measures| measures.iterations == 3));
+    }
 }

@@ -25,16 +25,17 @@ pub fn relative_error(problem: &Problem, rule: &Rule, divergence: f64) -> f64 {
         }),
         Matrix::Sparse(x) => of_constant(problem, x, rule.divergence.as_ref(), mean),
     };
-    let weighs = |index| problem.mask().is_none_or(|mask| mask[index] > 0.0);
-    let entries = problem.x().entries();
-    let seen = entries.filter(|(row, column, _)| weighs((*row, *column)));
+    // The largest value, and the smallest with reversed sign.
+    let with = |ends: [f64; 2], x: f64| [ends[0].max(x), ends[1].max(-x)];
+    let of_rows = of_each_row(problem, [f64::NEG_INFINITY; 2], |ends, x, weight| {
+        if weight > 0.0 { with(ends, x) } else { ends }
+    });
     // (The zeros of a sparse matrix add one more value.)
     let zero = problem.x().as_sparse().filter(|_| elsewhere(problem) > 0.0);
-    let zero = zero.filter(|x| x.unstored() > 0.0).map(|_| 0.0);
-    // The largest value, and the smallest with reversed sign.
+    let zero = zero.filter(|x| x.unstored() > 0.0).map(|_| [0.0, 0.0]);
     let mut ends = [f64::NEG_INFINITY; 2];
-    for x in seen.map(|(.., x)| x).chain(zero) {
-        ends = [ends[0].max(x), ends[1].max(-x)];
+    for row in of_rows.into_iter().chain(zero) {
+        ends = [ends[0].max(row[0]), ends[1].max(row[1])];
     }
     problem.processes().largest(&mut ends);
     if ends[0] == -ends[1] {
@@ -42,6 +43,32 @@ pub fn relative_error(problem: &Problem, rule: &Rule, divergence: f64) -> f64 {
     } else {
         divergence / problem.processes().total(of_mean)
     }
+}
+
+/// Folds the stored entries and weights of each row, on all cores.
+fn of_each_row<T: Copy + Send + Sync>(
+    problem: &Problem,
+    nothing: T,
+    fold: impl Fn(T, f64, f64) -> T + Sync,
+) -> Vec<T> {
+    let weight = |index| problem.mask().map_or(1.0, |mask| mask[index]);
+    let rows = (0..problem.shape()[0]).into_par_iter().with_min_len(256);
+    let folded = rows.map(|row| match problem.x() {
+        Matrix::Dense(x) => {
+            let entries = x.row(row).into_iter().enumerate();
+            entries.fold(nothing, |sum, (column, x)| {
+                fold(sum, *x, weight((row, column)))
+            })
+        }
+        Matrix::Sparse(x) => {
+            let (columns, values) = x.row(row);
+            let entries = columns.iter().zip(values);
+            entries.fold(nothing, |sum, (column, x)| {
+                fold(sum, *x, weight((row, *column as usize)))
+            })
+        }
+    });
+    folded.collect()
 }
 
 /// The weight of entries that a sparse matrix does not store.
@@ -105,10 +132,14 @@ pub fn paper_relative_error(problem: &Problem, factors: &Factors) -> f64 {
                 .clamp_min(floor)
         }),
     };
-    let entries = problem.x().entries().filter(|(.., x)| *x > 0.0);
-    let weight = |index| problem.mask().map_or(1.0, |mask| mask[index]);
-    let entropy = entries.map(|(row, column, x)| weight((row, column)) * x * x.ln());
-    let mut totals = [divergence, entropy.sum()];
+    let entropies = of_each_row(problem, 0.0, |sum, x, weight| {
+        if x > 0.0 {
+            sum + weight * x * x.ln()
+        } else {
+            sum
+        }
+    });
+    let mut totals = [divergence, entropies.iter().sum()];
     problem.processes().sum(&mut totals);
     totals[0] / totals[1]
 }

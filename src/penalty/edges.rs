@@ -1,4 +1,5 @@
-//! Squared differences along edges, the common part of smoothness and graphs.
+//! Edges between rows, and squared differences along them: the common part of smoothness, graphs and
+//! steps.
 //!
 //! An edge between rows i and j with strength a adds `½ a Σ_k (w_ik − w_jk)²`. Half of it belongs
 //! to each of its rows. So with weights λ the edge has the weight `e = ½ a (λ_i + λ_j)`, and the
@@ -50,12 +51,12 @@ impl Edges {
         }
     }
 
-    fn is_empty(&self) -> bool {
-        self.strengths.is_empty()
-    }
-
-    /// Both ends of each edge, and the strengths, on the device of a tensor.
-    fn beside(&self, w: &Tensor<2>) -> Taken {
+    /// Both ends of each edge, and the strengths, on the device of a tensor. `None` if there is no
+    /// edge.
+    pub(super) fn beside(&self, w: &Tensor<2>) -> Option<Taken> {
+        if self.strengths.is_empty() {
+            return None;
+        }
         let device = w.device();
         let ends = self.ends.as_ref().map(|ends| {
             ends.each_ref().map(|ends| {
@@ -65,19 +66,18 @@ impl Edges {
         });
         let count = self.strengths.len();
         let data = TensorData::new(self.strengths.clone(), [count, 1]);
-        Taken {
+        Some(Taken {
             ends,
             strengths: Tensor::from_data(data, (&device, w.dtype())),
             shape: w.dims(),
-        }
+        })
     }
 
     /// The share of each entry in `Σ_i r_i`, n×r.
     pub(super) fn shares(&self, w: &Tensor<2>) -> Tensor<2> {
-        if self.is_empty() {
+        let Some(edges) = self.beside(w) else {
             return w.zeros_like();
-        }
-        let edges = self.beside(w);
+        };
         let [here, there] = edges.of(w);
         let difference = here - there;
         // (A product: Burn's square calls a general power.)
@@ -87,13 +87,12 @@ impl Edges {
 
     /// The gradient of `Σ λ r` in nonnegative parts.
     pub(super) fn weighted_split(&self, w: &Tensor<2>, weight: &Tensor<2>) -> Split {
-        if self.is_empty() {
+        let Some(edges) = self.beside(w) else {
             return Split {
                 positive: w.zeros_like(),
                 negative: w.zeros_like(),
             };
-        }
-        let edges = self.beside(w);
+        };
         let [here, there] = edges.of(w);
         let of_edge = edges.weights(weight);
         let (here, there) = (here * of_edge.clone(), there * of_edge);
@@ -106,10 +105,9 @@ impl Edges {
     /// The transpose of the split in the weights, n×r:
     /// `ē = a (p̄⁺_i w_i + p̄⁺_j w_j + p̄⁻_i w_j + p̄⁻_j w_i)`, half of it to either end.
     pub(super) fn weight_cotangent(&self, w: &Tensor<2>, parts: &Split) -> Tensor<2> {
-        if self.is_empty() {
+        let Some(edges) = self.beside(w) else {
             return w.zeros_like();
-        }
-        let edges = self.beside(w);
+        };
         let [here, there] = edges.of(w);
         let [positive_here, positive_there] = edges.of(&parts.positive);
         let [negative_here, negative_there] = edges.of(&parts.negative);
@@ -130,16 +128,16 @@ pub(super) const POWERS: MajoriserPowers = MajoriserPowers {
 };
 
 /// Edges as tensors on the device of a factor.
-struct Taken {
+pub(super) struct Taken {
     ends: Option<[Tensor<1, Int>; 2]>,
     /// One column.
-    strengths: Tensor<2>,
+    pub(super) strengths: Tensor<2>,
     shape: [usize; 2],
 }
 
 impl Taken {
     /// A matrix at both ends of each edge.
-    fn of(&self, matrix: &Tensor<2>) -> [Tensor<2>; 2] {
+    pub(super) fn of(&self, matrix: &Tensor<2>) -> [Tensor<2>; 2] {
         let full = matrix.clone().expand(self.shape);
         let [n, r] = self.shape;
         match self.ends.clone() {
@@ -152,7 +150,7 @@ impl Taken {
     }
 
     /// `½ a (λ_i + λ_j)`.
-    fn weights(&self, weight: &Tensor<2>) -> Tensor<2> {
+    pub(super) fn weights(&self, weight: &Tensor<2>) -> Tensor<2> {
         // A weight that all rows share is the weight of both ends.
         let ends = match weight.dims() {
             [1, _] => weight.clone(),
@@ -165,7 +163,7 @@ impl Taken {
     }
 
     /// The contributions of the edges to their ends, summed in each row.
-    fn summed(&self, values: [Tensor<2>; 2], like: &Tensor<2>) -> Tensor<2> {
+    pub(super) fn summed(&self, values: [Tensor<2>; 2], like: &Tensor<2>) -> Tensor<2> {
         let Some(ends) = self.ends.clone() else {
             let [_, r] = self.shape;
             let nothing = Tensor::zeros([1, r], (&like.device(), like.dtype()));
@@ -224,7 +222,7 @@ impl<P: Along> Coupling for P {
 
 /// `½ a (λ_i + λ_j)` of an entry.
 #[inline]
-fn weight_of(weight: &Spread, [i, j]: [usize; 2], strength: f64, k: usize) -> f64 {
+pub(super) fn weight_of(weight: &Spread, [i, j]: [usize; 2], strength: f64, k: usize) -> f64 {
     0.5 * strength * (weight.at(i, k) + weight.at(j, k))
 }
 

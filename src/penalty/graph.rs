@@ -198,9 +198,9 @@ mod tests {
     ];
 
     #[test]
-    fn bench() {
+    fn keeps_the_rules() {
         let graph = Graph::from_edges(4, EDGES).unwrap();
-        super::super::tests::bench(&graph, |rows, i| {
+        super::super::tests::verify(&graph, |rows, i| {
             let of_vertex = EDGES.iter().filter(|(a, b, _)| *a == i || *b == i);
             let shares = of_vertex.map(|(a, b, strength)| {
                 let squares = (0..3).map(|k| (rows[*a][k] - rows[*b][k]).powi(2));

@@ -81,8 +81,8 @@ impl Penalty for Group {
 #[cfg(test)]
 mod tests {
     #[test]
-    fn bench() {
-        super::super::tests::bench(&super::Group, |rows, i| {
+    fn keeps_the_rules() {
+        super::super::tests::verify(&super::Group, |rows, i| {
             rows[i].iter().map(|w| w * w).sum::<f64>().sqrt()
         });
     }

@@ -83,8 +83,8 @@ fn parts(w: &Tensor<2>) -> (Tensor<2>, Tensor<2>, Tensor<2>) {
 #[cfg(test)]
 mod tests {
     #[test]
-    fn bench() {
-        super::super::tests::bench(&super::Hoyer, |rows, i| {
+    fn keeps_the_rules() {
+        super::super::tests::verify(&super::Hoyer, |rows, i| {
             let square: f64 = rows[i].iter().map(|w| w * w).sum();
             rows[i].iter().sum::<f64>() / square.sqrt()
         });

@@ -102,7 +102,7 @@ impl HostPenalty for L1 {
 #[cfg(test)]
 mod tests {
     #[test]
-    fn bench() {
-        super::super::tests::bench(&super::L1, |rows, i| rows[i].iter().sum());
+    fn keeps_the_rules() {
+        super::super::tests::verify(&super::L1, |rows, i| rows[i].iter().sum());
     }
 }

@@ -8,6 +8,7 @@
 //! | `l21` | [`SquaredL1`] | (Σ w)² | one component per row |
 //! | `hoyer` | [`Hoyer`] | ‖w‖₁ / ‖w‖₂ | sparsity that ignores scale |
 //! | `smooth` | [`Smooth`] | differences to the neighbouring rows | signals, spectra |
+//! | `steps` | [`Steps`] | jumps to the neighbouring rows | piecewise constant signals |
 //! | | [`Graph`] | differences along the edges of a graph | pictures, maps, networks |
 //! | `none` | [`NoPenalty`] | 0 | baselines |
 //!
@@ -56,6 +57,7 @@ mod none;
 mod smooth;
 mod squared_l1;
 mod squared_l2;
+mod steps;
 mod term;
 
 use std::fmt::Debug;
@@ -72,6 +74,7 @@ pub use none::NoPenalty;
 pub use smooth::Smooth;
 pub use squared_l1::SquaredL1;
 pub use squared_l2::SquaredL2;
+pub use steps::Steps;
 pub use term::PenaltyTerm;
 pub(crate) use term::Weight;
 
@@ -231,6 +234,9 @@ impl<P: Penalty + ?Sized> Penalty for Arc<P> {
     fn takes_any_rows(&self) -> bool {
         (**self).takes_any_rows()
     }
+    fn reads_data(&self) -> bool {
+        (**self).reads_data()
+    }
     fn entries(&self, w: &Tensor<2>) -> Option<Tensor<2>> {
         (**self).entries(w)
     }
@@ -279,7 +285,7 @@ pub enum FusedPenalty {
 }
 
 /// The names that [`by_name`] knows.
-pub const NAMES: &str = "l1, l2, group, l21, hoyer, smooth, none";
+pub const NAMES: &str = "l1, l2, group, l21, hoyer, smooth, steps, none";
 
 /// A built-in penalty by its name on the command line.
 ///
@@ -293,6 +299,7 @@ pub fn by_name(name: &str) -> Result<Arc<dyn Penalty>> {
         "l21" => Arc::new(SquaredL1),
         "hoyer" => Arc::new(Hoyer),
         "smooth" => Arc::new(Smooth),
+        "steps" => Arc::new(Steps::along_rows()),
         "none" => Arc::new(NoPenalty),
         _ => {
             return Err(Error::UnknownName {
@@ -346,7 +353,7 @@ pub(crate) mod tests {
 
     /// Runs the tests. `value` is the plain-loop value of one row of W, given all rows and the
     /// row's index.
-    pub fn bench(penalty: &dyn Penalty, value: impl Fn(&[[f64; 3]; 4], usize) -> f64) {
+    pub fn verify(penalty: &dyn Penalty, value: impl Fn(&[[f64; 3]; 4], usize) -> f64) {
         let rows: [[f64; 3]; 4] = std::array::from_fn(|i| std::array::from_fn(|k| W[3 * i + k]));
         let values = to_host(&penalty.value(&matrix(&W)));
         for (i, got) in values.iter().enumerate() {

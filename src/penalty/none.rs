@@ -60,7 +60,7 @@ impl Penalty for NoPenalty {
 #[cfg(test)]
 mod tests {
     #[test]
-    fn bench() {
-        super::super::tests::bench(&super::NoPenalty, |_, _| 0.0);
+    fn keeps_the_rules() {
+        super::super::tests::verify(&super::NoPenalty, |_, _| 0.0);
     }
 }

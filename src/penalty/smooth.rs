@@ -88,8 +88,8 @@ mod tests {
     use crate::numerics::{Precision, to_host};
 
     #[test]
-    fn bench() {
-        super::super::tests::bench(&Smooth, |rows, i| {
+    fn keeps_the_rules() {
+        super::super::tests::verify(&Smooth, |rows, i| {
             let mut sum = 0.0;
             for k in 0..3 {
                 if i > 0 {

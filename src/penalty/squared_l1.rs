@@ -58,8 +58,8 @@ impl Penalty for SquaredL1 {
 #[cfg(test)]
 mod tests {
     #[test]
-    fn bench() {
-        super::super::tests::bench(&super::SquaredL1, |rows, i| {
+    fn keeps_the_rules() {
+        super::super::tests::verify(&super::SquaredL1, |rows, i| {
             rows[i].iter().sum::<f64>().powi(2)
         });
     }

@@ -109,8 +109,8 @@ impl HostPenalty for SquaredL2 {
 #[cfg(test)]
 mod tests {
     #[test]
-    fn bench() {
-        super::super::tests::bench(&super::SquaredL2, |rows, i| {
+    fn keeps_the_rules() {
+        super::super::tests::verify(&super::SquaredL2, |rows, i| {
             0.5 * rows[i].iter().map(|w| w * w).sum::<f64>()
         });
     }

@@ -9,8 +9,8 @@ use super::axis::Axis;
 use super::boxes::{box_elements, medians};
 use super::chart::Chart;
 use super::frame::text;
-use super::layout::{Layout, Marks};
 use super::legend::Legend;
+use super::ranges::{Marks, Ranges};
 use super::series::{Mark, Series};
 use super::text::{FONT_SIZE, clipped, escape, short};
 use super::theme::{GRID, INK, hex, series};
@@ -42,14 +42,14 @@ pub(super) fn draw(
     chart: &Chart,
     area: &DrawingArea<SVGBackend, Shift>,
 ) -> Result<String, Box<dyn std::error::Error>> {
-    let layout = Layout::of(chart);
-    let along_y = layout.names_along_y() + if chart.y_label.is_empty() { 12 } else { 34 };
+    let ranges = Ranges::of(chart);
+    let along_y = ranges.names_along_y() + if chart.y_label.is_empty() { 12 } else { 34 };
     let left = LEFT_MARGIN + along_y;
     let room = f64::from(chart.size.0.saturating_sub(left));
-    let legend = Legend::new(entries(chart, &layout), room);
+    let legend = Legend::new(entries(chart, &ranges), room);
     let along_x = if chart.x_label.is_empty() { 24 } else { 42 };
     let along_x = along_x
-        + if layout.in_two_lines.is_empty() {
+        + if ranges.in_two_lines.is_empty() {
             0
         } else {
             LINE
@@ -62,12 +62,12 @@ pub(super) fn draw(
         .x_label_area_size(along_x)
         .y_label_area_size(along_y)
         .build_cartesian_2d(
-            Axis::new(layout.x.clone(), marks(&layout.x_marks)),
-            Axis::new(layout.y.clone(), marks(&layout.y_marks)),
+            Axis::new(ranges.x.clone(), marks(&ranges.x_marks)),
+            Axis::new(ranges.y.clone(), marks(&ranges.y_marks)),
         )?;
     let font = || ("sans-serif", DRAWN_SIZE).into_font().color(&INK);
-    let x_text = |x: &f64| text_of(&layout.x_marks, *x);
-    let y_text = |y: &f64| text_of(&layout.y_marks, *y);
+    let x_text = |x: &f64| text_of(&ranges.x_marks, *x);
+    let y_text = |y: &f64| text_of(&ranges.y_marks, *y);
     let mut mesh = context.configure_mesh();
     if chart.ticks.is_some() {
         // Bars have no vertical grid lines.
@@ -86,21 +86,21 @@ pub(super) fn draw(
         .y_label_formatter(&y_text)
         .draw()?;
     let mut more = legend.svg(f64::from(left), f64::from(LEFT_MARGIN) - 4.0);
-    for (index, (place, name)) in layout.in_two_lines.iter().enumerate() {
-        let (left, bottom) = context.backend_coord(&(*place, layout.y.start));
+    for (index, (place, name)) in ranges.in_two_lines.iter().enumerate() {
+        let (left, bottom) = context.backend_coord(&(*place, ranges.y.start));
         let lower = LINE as i32 * (index % 2) as i32;
         let below = f64::from(bottom + LINE as i32 + lower);
         text(&mut more, f64::from(left), below, "middle", name);
     }
     for (index, series) in chart.series.iter().enumerate() {
-        draw_series(chart, &layout, &mut context, index, series)?;
+        draw_series(chart, &ranges, &mut context, index, series)?;
     }
     for (index, series) in chart.series.iter().enumerate() {
-        cloud(&layout, &context, index, series, &mut more)?;
+        cloud(&ranges, &context, index, series, &mut more)?;
     }
     more.push_str("<g fill=\"transparent\">\n");
     for series in &chart.series {
-        hovers(chart, &layout, &context, series, &mut more)?;
+        hovers(chart, &ranges, &context, series, &mut more)?;
     }
     more.push_str("</g>\n");
     Ok(more)
@@ -113,11 +113,11 @@ fn text_of(marks: &Marks, place: f64) -> String {
 }
 
 /// The series with a name and visible points. Bars of height 0 are not visible.
-fn entries(chart: &Chart, layout: &Layout) -> Vec<(String, RGBColor)> {
+fn entries(chart: &Chart, ranges: &Ranges) -> Vec<(String, RGBColor)> {
     let all = chart.series.iter().enumerate();
     let shown = all.filter(|(_, series)| {
         let seen = |y: f64| series.mark != Mark::Bars || y != 0.0;
-        !series.name.is_empty() && layout.drawable(series).any(|(_, _, y)| seen(y))
+        !series.name.is_empty() && ranges.drawable(series).any(|(_, _, y)| seen(y))
     });
     let entry = |(index, one): (usize, &Series)| (one.name.clone(), series(index));
     shown.map(entry).collect()
@@ -125,13 +125,13 @@ fn entries(chart: &Chart, layout: &Layout) -> Vec<(String, RGBColor)> {
 
 fn draw_series<'a>(
     chart: &'a Chart,
-    layout: &Layout,
+    ranges: &Ranges,
     context: &mut ChartContext<'a, SVGBackend<'_>, Axes>,
     index: usize,
     data: &'a Series,
 ) -> Result<(), Box<dyn std::error::Error>> {
     let colour = series(index);
-    let drawn: Vec<(usize, f64, f64)> = layout.drawable(data).collect();
+    let drawn: Vec<(usize, f64, f64)> = ranges.drawable(data).collect();
     let point = |(_, x, y): &(usize, f64, f64)| (*x, *y);
     let points: Vec<(f64, f64)> = drawn.iter().map(point).collect();
     match data.mark {
@@ -150,7 +150,7 @@ fn draw_series<'a>(
             }
         }
         Mark::Points if points.len() > MANY_POINTS => {
-            context.draw_series(cells(&points, layout).into_iter().map(|(corners, share)| {
+            context.draw_series(cells(&points, ranges).into_iter().map(|(corners, share)| {
                 Rectangle::new(corners, colour.mix(0.15 + 0.85 * share).filled())
             }))?;
         }
@@ -183,13 +183,13 @@ fn draw_series<'a>(
 /// Points in a single path, which takes a tenth of the room that circles take: each is a line of
 /// no length with round ends.
 fn cloud(
-    layout: &Layout,
+    ranges: &Ranges,
     context: &ChartContext<'_, SVGBackend<'_>, Axes>,
     index: usize,
     data: &Series,
     svg: &mut String,
 ) -> std::fmt::Result {
-    let points: Vec<_> = layout.drawable(data).collect();
+    let points: Vec<_> = ranges.drawable(data).collect();
     let many = (FEW_POINTS + 1..=MANY_POINTS).contains(&points.len());
     if data.mark != Mark::Points || !many {
         return Ok(());
@@ -240,23 +240,23 @@ fn without_flats(points: Vec<(f64, f64)>, height: impl Fn(&(f64, f64)) -> i32) -
 type Corners = [(f64, f64); 2];
 
 /// Very many points as cells, with the logarithm of their number scaled to 0 … 1.
-fn cells(points: &[(f64, f64)], layout: &Layout) -> Vec<(Corners, f64)> {
+fn cells(points: &[(f64, f64)], ranges: &Ranges) -> Vec<(Corners, f64)> {
     let (across, down) = CELLS;
     let (wide, tall) = (
-        (layout.x.end - layout.x.start) / across as f64,
-        (layout.y.end - layout.y.start) / down as f64,
+        (ranges.x.end - ranges.x.start) / across as f64,
+        (ranges.y.end - ranges.y.start) / down as f64,
     );
     let mut counts = vec![0u32; across * down];
     for (x, y) in points {
-        let column = (((x - layout.x.start) / wide) as usize).min(across - 1);
-        let row = (((y - layout.y.start) / tall) as usize).min(down - 1);
+        let column = (((x - ranges.x.start) / wide) as usize).min(across - 1);
+        let row = (((y - ranges.y.start) / tall) as usize).min(down - 1);
         counts[row * across + column] += 1;
     }
     let most = counts.iter().copied().max().unwrap_or(1).max(1);
     let filled = counts.iter().enumerate().filter(|(_, count)| **count > 0);
     let cell = |(place, count): (usize, &u32)| {
-        let left = layout.x.start + wide * (place % across) as f64;
-        let low = layout.y.start + tall * (place / across) as f64;
+        let left = ranges.x.start + wide * (place % across) as f64;
+        let low = ranges.y.start + tall * (place / across) as f64;
         let share = f64::from(*count).ln_1p() / f64::from(most).ln_1p();
         ([(left, low), (left + wide, low + tall)], share)
     };
@@ -267,12 +267,12 @@ fn cells(points: &[(f64, f64)], layout: &Layout) -> Vec<(Corners, f64)> {
 /// medians.
 fn hovers(
     chart: &Chart,
-    layout: &Layout,
+    ranges: &Ranges,
     context: &ChartContext<'_, SVGBackend<'_>, Axes>,
     series: &Series,
     hovers: &mut String,
 ) -> std::fmt::Result {
-    let mut points: Vec<_> = layout.drawable(series).collect();
+    let mut points: Vec<_> = ranges.drawable(series).collect();
     if series.mark == Mark::Boxes {
         points = medians(points);
     }

@@ -12,7 +12,7 @@ use crate::processes::Processes;
 
 /// A candidate must beat plain updates by this many standard errors. λ was tuned on the same data,
 /// so candidates look better than they are.
-pub(super) const MARGIN: f64 = 1.0;
+pub(crate) const MARGIN: f64 = 1.0;
 
 /// E of each row, for any factors.
 pub(crate) struct RowErrors<'a> {
@@ -52,6 +52,11 @@ impl<'a> RowErrors<'a> {
             to_host(&self.criterion.value(self.divergence, &part, &y))
         });
         blocks.collect()
+    }
+
+    /// The gain of the second factors over the first.
+    pub(crate) fn gain(&self, first: &Factors, second: &Factors) -> Gain {
+        Gain::new(&self.of(first), &self.of(second), self.problem.processes())
     }
 
     /// E of a constant: the mean of the data that the updates see.

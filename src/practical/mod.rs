@@ -6,9 +6,9 @@
 //!
 //! 1. **plain**: multiplicative updates without penalty, stopped early;
 //! 2. **tuned**: the run that tunes λ by hypergradients, its best iterate;
-//! 3. **solved again**: with the final λ kept, stopped early. Two such solves start from the plain
-//!    updates, after 100 of them (if there were more) and from their end. The one with the lower
-//!    outer error counts.
+//! 3. **solved again**: with the final λ kept, stopped early. The solve starts where the plain
+//!    updates ended. If it does not count (see below), another one starts after the first 100 of
+//!    them, and the one with the lower outer error is the candidate.
 //!
 //! A candidate counts only if its outer error is below that of plain updates by more than one
 //! standard error. (The margin is needed because λ was tuned on the same data.) Of those that do,
@@ -58,14 +58,17 @@ use crate::problem::Problem;
 use crate::solver::{Checkpoint, Observer, Outcome, Record, Signal, Solver, State, StopReason};
 
 use self::choice::Gain;
-pub(crate) use self::choice::RowErrors;
+pub(crate) use self::choice::{MARGIN, RowErrors};
 pub(crate) use self::patient::{patient, uninterrupted, with_starts};
+pub(crate) use self::settings::SCOPE;
 pub use self::settings::settings;
 
-/// Plain updates before the first solve with the final λ.
+/// Plain updates before the second solve with the final λ.
 pub(crate) const EARLY: usize = 100;
 /// Largest number of updates of a solve without tuning.
 pub(crate) const LONGEST: usize = 1000;
+/// Its updates between two evaluations of the held-out error, which cost almost as much.
+pub(crate) const STRIDE: usize = 5;
 /// Such a solve ends after this many updates without a lower held-out error.
 pub(crate) const PATIENCE: usize = 50;
 /// Splits of the data that tune λ.
@@ -84,7 +87,7 @@ pub enum Stage {
     Plain,
     /// The run that tunes λ.
     Tuned,
-    /// Solves with the final λ, from two iterates of the plain updates.
+    /// Solves with the final λ, from iterates of the plain updates.
     SolvedAgain,
     /// The refit of the winner on all entries.
     Refit,
@@ -112,7 +115,7 @@ pub struct Candidate {
     /// `None` for plain updates.
     #[serde(default)]
     pub standard_error: Option<f64>,
-    /// Its iteration.
+    /// Its iteration: of five updates, or of a bunch in the tuned run.
     pub iteration: usize,
 }
 
@@ -187,7 +190,7 @@ impl Practical {
     /// Largest number of iterations of a stage.
     pub(crate) fn longest(&self, stage: Stage) -> usize {
         match stage {
-            Stage::Plain | Stage::SolvedAgain => LONGEST,
+            Stage::Plain | Stage::SolvedAgain => LONGEST / STRIDE,
             Stage::Tuned => self.config.max_iterations,
             Stage::Refit => self.refit,
         }
@@ -296,59 +299,70 @@ impl Practical {
         let plain = Solver::new(self.plain(), self.divergence.clone(), NoPenalty)
             .with_factors(self.given.clone())
             .with_shared_criterion(outer.criterion());
-        let plain = watch(patient(plain), Stage::Plain);
-        let (plain, starts) = with_starts(plain, split, EARLY)?;
+        let (plain, starts) = with_starts(watch(plain, Stage::Plain), split, 0)?;
         let Some(plain) = uninterrupted(plain) else {
             return interrupted(tuned);
         };
+        let gain = |outcome: &Outcome| {
+            let criterion = outer.criterion();
+            // (Made each time, because it may keep data as large as X.)
+            RowErrors::new(split, self.divergence.as_ref(), criterion.as_ref())
+                .gain(&plain.factors(), &outcome.factors())
+        };
+        let mut again: Option<(Outcome, Gain)> = None;
+        let mut broken = None;
+        let mut seconds = tuned.seconds + plain.seconds;
         // After many plain updates the components are apart, which helps at the true rank. But a
         // penalty needs many updates to undo an overfit, and the solve may end before.
-        let mut again: Option<Outcome> = None;
-        let mut seconds = tuned.seconds + plain.seconds;
         for start in starts {
             let solve = solver(self.again(), Stage::SolvedAgain)
                 .with_lambda(tuned.final_lambda())
                 .with_factors(start.into());
             let solve = match watch(patient(solve), Stage::SolvedAgain).run(split) {
                 // (Its start breaks down. The other one may do.)
-                Err(Error::NotFinite { .. }) if again.is_some() => continue,
+                Err(error @ Error::NotFinite { .. }) => {
+                    broken = Some(error);
+                    continue;
+                }
                 other => other?,
             };
             let Some(solve) = uninterrupted(solve) else {
                 return interrupted(tuned);
             };
             seconds += solve.seconds;
+            let of_solve = gain(&solve);
             if again
                 .as_ref()
-                .is_none_or(|best| solve.outer_error < best.outer_error)
+                .is_none_or(|(best, _)| solve.outer_error < best.outer_error)
             {
-                again = Some(solve);
+                again = Some((solve, of_solve));
+            }
+            if of_solve.exceeds(MARGIN) {
+                break;
             }
         }
-        let again = again.expect("the end of plain updates is a start");
+        let Some((again, of_again)) = again else {
+            return Err(broken.expect("the end of plain updates is a start"));
+        };
         let outcomes = [
             (Stage::Plain, &plain),
             (Stage::Tuned, &tuned),
             (Stage::SolvedAgain, &again),
         ];
-        let criterion = outer.criterion();
-        let row_errors = RowErrors::new(split, self.divergence.as_ref(), criterion.as_ref());
-        let errors = outcomes.map(|(_, outcome)| row_errors.of(&outcome.factors()));
-        drop(row_errors);
-        let gains = [0, 1, 2].map(|of| Gain::new(&errors[0], &errors[of], split.processes()));
+        let gains = [None, Some(gain(&tuned)), Some(of_again)];
         let candidates = [0, 1, 2].map(|index| {
             let (stage, outcome) = outcomes[index];
             Candidate {
                 stage,
                 outer_error: outcome.outer_error,
-                standard_error: (index > 0).then_some(gains[index].standard_error),
+                standard_error: gains[index].map(|gain| gain.standard_error),
                 iteration: outcome.selected,
             }
         });
         let mut chosen = 0;
         for (index, candidate) in candidates.iter().enumerate() {
             let lower = candidate.outer_error < candidates[chosen].outer_error;
-            if lower && gains[index].exceeds(choice::MARGIN) {
+            if lower && gains[index].is_some_and(|gain| gain.exceeds(MARGIN)) {
                 chosen = index;
             }
         }

@@ -1,18 +1,18 @@
-//! Solves that end when the held-out error has stopped falling.
+//! Solves without tuning. They end when the held-out error no longer falls.
 
 use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use super::PATIENCE;
+use super::{EARLY, PATIENCE, STRIDE};
 use crate::error::Result;
 use crate::factors::Factors;
 use crate::problem::Problem;
 use crate::solver::{Outcome, Record, Signal, Solver, State, StopReason};
 
-/// Sets the stopping rule of solves with one update in an iteration.
+/// Sets their stopping rule.
 pub(crate) fn patient(solver: Solver) -> Solver {
-    solver.by_outer_error().with_patience(PATIENCE)
+    solver.by_outer_error().with_patience(PATIENCE / STRIDE)
 }
 
 /// Returns `None` if an observer ended the solve.
@@ -20,16 +20,18 @@ pub(crate) fn uninterrupted(outcome: Outcome) -> Option<Outcome> {
     (outcome.stop_reason != StopReason::Interrupted).then_some(outcome)
 }
 
-/// Runs plain updates. Also returns the starts of solves with the final λ: an early iterate, if the
-/// run went on after it, and the last one.
+/// Runs plain updates. Also returns the starts of solves with the final λ: their last iterate and,
+/// if the run went on after it, an early one. `before` is the number of updates that led to the
+/// start of the run.
 pub(crate) fn with_starts(
     solver: Solver,
     problem: &Problem,
-    early: usize,
+    before: usize,
 ) -> Result<(Outcome, Vec<Factors>)> {
+    let early = (EARLY - before) / STRIDE;
     let kept = Arc::new(Mutex::new(None));
     let keep = kept.clone();
-    let mut solver = solver.observe(move |record: &Record, state: &State| {
+    let mut solver = patient(solver).observe(move |record: &Record, state: &State| {
         if record.iteration == early {
             *keep.lock() = Some(state.factors.clone());
         }
@@ -37,6 +39,6 @@ pub(crate) fn with_starts(
     });
     let outcome = solver.run(problem)?;
     let early = kept.lock().take().filter(|_| early < outcome.iterations);
-    let starts = early.into_iter().chain([outcome.last_factors()]);
+    let starts = [outcome.last_factors()].into_iter().chain(early);
     Ok((outcome, starts.collect()))
 }

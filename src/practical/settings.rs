@@ -1,6 +1,6 @@
 //! The settings of each stage.
 
-use super::{LONGEST, Practical, Stage};
+use super::{LONGEST, Practical, STRIDE, Stage};
 use crate::config::{AltBiConfig, BunchOver, Exponent, Method, Normalization, Selection};
 use crate::divergence::Divergence;
 use crate::factors::Side;
@@ -8,6 +8,9 @@ use crate::hypergradient::Mode;
 use crate::lambda::{LambdaStart, LambdaStep, Scope, Units};
 use crate::penalty::PenaltyTerm;
 use crate::split::MajoriserPowers;
+
+/// The scope of λ.
+pub(crate) const SCOPE: Scope = Scope::Hierarchical(1.0);
 
 /// The settings of the tuned run for a rank, a divergence and its penalties.
 pub fn settings(
@@ -36,7 +39,7 @@ pub fn settings(
         .with_bunch(10)
         .with_warm_up(20)
         .with_exponent(exponent)
-        .with_scope(Scope::Hierarchical(1.0))
+        .with_scope(SCOPE)
         .with_units(Units::Relative)
         .with_lambda_step(LambdaStep::Adam(0.3))
         .with_lambda_min((-9.0f64).exp())
@@ -49,20 +52,20 @@ pub fn settings(
 }
 
 impl Practical {
-    /// Settings with one update of both factors per iteration; the best iterate is kept.
+    /// Settings of solves without tuning; the best iterate is kept.
     fn updates(&self, method: Method) -> AltBiConfig {
         let mut config = self.config.clone();
         config.lambda = LambdaStart::Auto;
         config
             .with_method(method)
-            .with_bunch(1)
-            .with_max_iterations(LONGEST)
+            .with_bunch(STRIDE)
+            .with_max_iterations(LONGEST / STRIDE)
             .with_tolerance(0.0)
             .with_select(Selection::Best)
     }
 
     pub(crate) fn plain(&self) -> AltBiConfig {
-        self.updates(Method::Mu)
+        self.updates(Method::MuT)
             .with_warm_up(0)
             .with_scope(Scope::Row)
             .with_units(Units::Absolute)
@@ -79,9 +82,10 @@ impl Practical {
     /// to lower the penalty, so that λ has less effect in a long bunch.)
     pub(super) fn all_entries(&self, winner: Stage) -> AltBiConfig {
         let length = match winner {
-            Stage::Tuned => self.config.bunch.min(self.refit.max(1)),
-            Stage::Plain | Stage::SolvedAgain | Stage::Refit => 1,
+            Stage::Tuned => self.config.bunch,
+            Stage::Plain | Stage::SolvedAgain | Stage::Refit => STRIDE,
         };
+        let length = length.min(self.refit.max(1));
         self.updates(Method::Frozen)
             .with_bunch(length)
             .with_warm_up(0)

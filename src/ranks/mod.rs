@@ -12,12 +12,12 @@
 //!
 //! ```
 //! use altbi::data::poisson;
-//! use altbi::ranks::{Measure, RankSearch};
+//! use altbi::ranks::{RankBy, RankSearch};
 //! use altbi::{Beta, Precision, Problem};
 //! let counts = poisson(40, 30, 2, 40.0, 1);
 //! let problem = Problem::new(&counts.x, Precision::F64)?;
 //! let outcome = RankSearch::new(1..=3, Beta::KL).with_splits(3).run(&problem)?;
-//! assert_eq!(outcome.recommended(Measure::Plain), Some(2));
+//! assert_eq!(outcome.recommended(RankBy::Plain), Some(2));
 //! # Ok::<(), altbi::Error>(())
 //! ```
 
@@ -39,7 +39,7 @@ use crate::practical::{Practical, patient, uninterrupted};
 use crate::problem::Problem;
 use crate::solver::{Observer, Record, Signal, Solver, State};
 
-pub use self::outcome::{Measure, RankError, RankOutcome, RankSummary};
+pub use self::outcome::{RankBy, RankError, RankOutcome, RankSummary};
 
 /// Largest number of splits.
 const MOST_SPLITS: usize = 1000;

@@ -27,14 +27,14 @@ impl RankError {
 /// The kind of error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Measure {
+pub enum RankBy {
     /// Error of plain updates.
     Plain,
     /// Error of the preset practical.
     Tuned,
 }
 
-impl Measure {
+impl RankBy {
     /// The error. NaN if it was not requested.
     fn of(self, error: &RankError) -> f64 {
         match self {
@@ -94,14 +94,14 @@ impl RankOutcome {
     }
 
     /// The errors of a rank, by split.
-    fn of_rank(&self, rank: usize, measure: Measure) -> Vec<f64> {
+    fn of_rank(&self, rank: usize, measure: RankBy) -> Vec<f64> {
         let errors = self.errors.iter().filter(|error| error.rank == rank);
         errors.map(|error| measure.of(error)).collect()
     }
 
     /// Means and standard errors, rank by rank. Empty if an error is unknown. (Every rank must have
     /// the same splits, as in a finished search.)
-    pub fn summaries(&self, measure: Measure) -> Vec<RankSummary> {
+    pub fn summaries(&self, measure: RankBy) -> Vec<RankSummary> {
         let columns: Vec<(usize, Vec<f64>)> = self
             .ranks()
             .into_iter()
@@ -138,7 +138,7 @@ impl RankOutcome {
     /// The smallest rank whose mean error exceeds the lowest by at most one standard error of the
     /// paired differences between the two; with a single split, the rank with the lowest error.
     /// `None` if an error is unknown.
-    pub fn recommended(&self, measure: Measure) -> Option<usize> {
+    pub fn recommended(&self, measure: RankBy) -> Option<usize> {
         let summaries = self.summaries(measure);
         let close = |of: &&RankSummary| of.excess <= of.excess_error.unwrap_or(0.0);
         summaries.iter().find(close).map(|summary| summary.rank)
@@ -171,22 +171,22 @@ mod tests {
             (1, &[1.2, 5.2, 9.2]),
             (2, &[1.1, 4.9, 9.06]),
         ]);
-        let summaries = far_but_steady.summaries(Measure::Plain);
+        let summaries = far_but_steady.summaries(RankBy::Plain);
         assert!((summaries[0].excess - 0.2).abs() < 1e-12);
         assert!(summaries[0].excess_error.unwrap() < 1e-9);
         assert!(summaries[0].standard_error.unwrap() > 2.0);
         // Differences of rank 2: 0.1, −0.1, 0.06; mean 0.02, standard error 0.061.
         assert!((summaries[1].excess_error.unwrap() - 0.0611).abs() < 1e-4);
-        assert_eq!(far_but_steady.recommended(Measure::Plain), Some(2));
-        assert_eq!(far_but_steady.recommended(Measure::Tuned), None);
+        assert_eq!(far_but_steady.recommended(RankBy::Plain), Some(2));
+        assert_eq!(far_but_steady.recommended(RankBy::Tuned), None);
         assert_eq!(far_but_steady.within(3..=4, 2).errors.len(), 2);
     }
 
     #[test]
     fn a_single_split_has_no_standard_error() {
         let single = outcome(&[(1, &[2.0]), (2, &[1.0]), (3, &[1.5])]);
-        assert_eq!(single.summaries(Measure::Plain)[0].standard_error, None);
-        assert_eq!(single.recommended(Measure::Plain), Some(2));
-        assert_eq!(RankOutcome::default().recommended(Measure::Plain), None);
+        assert_eq!(single.summaries(RankBy::Plain)[0].standard_error, None);
+        assert_eq!(single.recommended(RankBy::Plain), Some(2));
+        assert_eq!(RankOutcome::default().recommended(RankBy::Plain), None);
     }
 }

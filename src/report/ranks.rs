@@ -11,7 +11,7 @@ use crate::data::write_whole;
 use crate::error::Result;
 use crate::metrics::Spread;
 use crate::plot::{Chart, Scale, Series, short};
-use crate::ranks::{Measure, RankOutcome, RankSummary};
+use crate::ranks::{RankBy, RankOutcome, RankSummary};
 
 /// The settings of a search.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -66,15 +66,15 @@ impl RankRecords {
     pub fn answer(&self) -> String {
         let outcome = self.outcome();
         let RankSettings { from, to, .. } = self.settings;
-        let sentence = |(measure, name): (Measure, &str)| {
+        let sentence = |(measure, name): (RankBy, &str)| {
             let rank = outcome.recommended(measure)?;
             let components = if rank == 1 { "component" } else { "components" };
             Some(match measure {
-                Measure::Plain => format!(
+                RankBy::Plain => format!(
                     "{rank} {components}: the smallest rank whose outer error is within one \
                      standard error of the lowest."
                 ),
-                Measure::Tuned => format!("With {name} penalties: {rank} {components}."),
+                RankBy::Tuned => format!("With {name} penalties: {rank} {components}."),
             })
         };
         let sentences = measures(&outcome).into_iter().filter_map(sentence);
@@ -120,10 +120,10 @@ fn csv(outcome: &RankOutcome) -> String {
 }
 
 /// The measures that an outcome has, with their names.
-fn measures(outcome: &RankOutcome) -> Vec<(Measure, &'static str)> {
-    let mut measures = vec![(Measure::Plain, "plain")];
+fn measures(outcome: &RankOutcome) -> Vec<(RankBy, &'static str)> {
+    let mut measures = vec![(RankBy::Plain, "plain")];
     if outcome.is_tuned() {
-        measures.push((Measure::Tuned, "tuned"));
+        measures.push((RankBy::Tuned, "tuned"));
     }
     measures
 }
@@ -285,11 +285,11 @@ fn errors(outcome: &RankOutcome) -> Figure {
 
 fn excess(outcome: &RankOutcome) -> Option<Figure> {
     let of = |summary: &RankSummary| (summary.excess, summary.excess_error);
-    let summaries = outcome.summaries(Measure::Plain);
+    let summaries = outcome.summaries(RankBy::Plain);
     // The half of the ranks with the lowest errors. Ranks far above would compress the figure.
     let excesses: Vec<f64> = summaries.iter().map(|summary| summary.excess).collect();
     let limit = Spread::of(&excesses)?.median;
-    let recommended = outcome.recommended(Measure::Plain);
+    let recommended = outcome.recommended(RankBy::Plain);
     let shown =
         |summary: &RankSummary| summary.excess <= limit || Some(summary.rank) == recommended;
     // A single point needs no figure.

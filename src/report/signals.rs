@@ -23,7 +23,7 @@ pub(super) enum View {
 }
 
 /// The view of a side: pictures if a shape is known, curves if the labels are ordered numbers or
-/// the penalty is smooth, otherwise the largest entries.
+/// the penalty uses their order, otherwise the largest entries.
 pub(super) fn view(run: &RunRecords, side: Side) -> View {
     let (setting, count) = match side {
         Side::W => ("shape-w", run.w.nrows()),
@@ -35,9 +35,8 @@ pub(super) fn view(run: &RunRecords, side: Side) -> View {
     if let Some(places) = run.labels.ordered(side, count) {
         return View::Curves(Some(places));
     }
-    let smooth = |factor| factor == side;
-    let mut penalties = run.penalties.iter();
-    match penalties.any(|one| one.penalty == "smooth" && smooth(one.factor)) {
+    let mut penalties = run.penalties.iter().filter(|one| one.factor == side);
+    match penalties.any(|one| ["smooth", "steps"].contains(&one.penalty.as_str())) {
         true => View::Curves(None),
         false => View::Features,
     }

@@ -77,6 +77,9 @@ pub(crate) struct Summary<Settings> {
     /// compared.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub engine_difference: Option<f64>,
+    /// The numbers of rows and columns of X that they were compared on.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub engine_compared_on: Option<[usize; 2]>,
     /// The candidates of the preset `practical` and the winner.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub choice: Option<Choice>,
@@ -203,6 +206,7 @@ impl<Settings> Summary<Settings> {
             sir_h: recovery.map(Recovery::mean_h),
             engine: outcome.engine.name().into(),
             engine_difference: outcome.engine.difference(),
+            engine_compared_on: outcome.engine.compared_on(),
             choice: None,
             starts: Vec::new(),
             continued: None,

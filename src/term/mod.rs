@@ -12,9 +12,11 @@
 //! matrix as large as X is made. The paper's bunch on a sparse X needs no tape: `rows` carries the
 //! derivatives along.
 //!
+//! The reference is not one of these: it is the same in tensor operations
+//! ([`Rule`](crate::update::Rule), [`Criterion`](crate::Criterion)), for any divergence and any device.
+//!
 //! | implementation | method |
 //! |---|---|
-//! | the reference | tensor operations ([`Rule`](crate::update::Rule), [`Criterion`](crate::Criterion)): any divergence, any device |
 //! | `dense` | fused loops over blocks of rows: the β-divergences, and plug-ins with functions of plain numbers |
 //! | `quadratic` | β = 2 without weights: products with X and Gram matrices |
 //! | `sparse` | a sparse X: entries that are `listed`, and all zeros at once or `streamed`; `rows` that go through the paper's bunch one by one |

@@ -5,7 +5,7 @@ use rayon::prelude::*;
 
 use super::kernel::WIDE;
 use super::tile::{Blocks, Numbers, Weighting};
-use super::walk::Source;
+use super::walk::RowSource;
 use crate::engine::{Aligned, Real, lanes_here};
 use crate::factors::Side;
 use crate::problem::Weights;
@@ -82,7 +82,7 @@ pub(super) fn unit<T: Real>(x: &Array2<f64>) -> Option<f64> {
     })
 }
 
-impl<T: Real> Source<T> for OneSide<T> {
+impl<T: Real> RowSource<T> for OneSide<T> {
     fn shape(&self) -> [usize; 2] {
         [self.rows, self.columns]
     }

@@ -116,7 +116,7 @@ impl<D: Entry> Through<'_, D> {
             first = *end;
         }
         let run = |(first, rows, results): (usize, &mut [f64], Results<'_>)| {
-            Arch::new().dispatch(Task {
+            Arch::new().dispatch(SomeRows {
                 through: self,
                 first,
                 rows,
@@ -132,7 +132,7 @@ impl<D: Entry> Through<'_, D> {
 }
 
 /// Some rows.
-struct Task<'a, D> {
+struct SomeRows<'a, D> {
     through: Through<'a, D>,
     first: usize,
     rows: &'a mut [f64],
@@ -146,7 +146,7 @@ struct Row {
     sums: Sums<Vec<f64>>,
 }
 
-impl<D: Entry> WithSimd for Task<'_, D> {
+impl<D: Entry> WithSimd for SomeRows<'_, D> {
     type Output = ();
 
     #[inline(always)]

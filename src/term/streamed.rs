@@ -9,7 +9,7 @@ use super::listed::{Entries, Lines};
 use super::packed::{OneSide, rows_per_block};
 use super::pass::What;
 use super::tile::{Blocks, Weighting};
-use super::walk::{Job, Source, Walk};
+use super::walk::{Job, RowSource, Walk};
 use super::{At, Bars, Moves, Needs, PartsOf};
 use crate::divergence::Fused;
 use crate::factors::Side;
@@ -31,7 +31,7 @@ struct Stream<'a> {
     elsewhere: f64,
 }
 
-impl Source<f64> for Stream<'_> {
+impl RowSource<f64> for Stream<'_> {
     fn shape(&self) -> [usize; 2] {
         [self.lines.count(), self.columns]
     }

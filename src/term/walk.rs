@@ -30,7 +30,7 @@ const TOGETHER: usize = 1 << 15;
 const ADDED: usize = 1 << 12;
 
 /// The source of a pass's rows.
-pub(super) trait Source<T: Real>: Sync {
+pub(super) trait RowSource<T: Real>: Sync {
     /// n and m.
     fn shape(&self) -> [usize; 2];
 
@@ -116,7 +116,7 @@ impl Walk<'_> {
     pub(super) fn over<T: Real>(
         &self,
         what: What,
-        side: &impl Source<T>,
+        side: &impl RowSource<T>,
         job: &Job<'_>,
         out: &mut [f64],
         second: &mut [f64],
@@ -128,7 +128,7 @@ impl Walk<'_> {
     /// of the rows.
     pub(super) fn cotangent<T: Real>(
         &self,
-        side: &impl Source<T>,
+        side: &impl RowSource<T>,
         at: At<'_>,
         of: Of<'_>,
         needs: Needs,
@@ -153,7 +153,7 @@ impl Walk<'_> {
     /// The same if the factor is that of the columns.
     pub(super) fn cotangent_of_columns<T: Real>(
         &self,
-        side: &impl Source<T>,
+        side: &impl RowSource<T>,
         at: At<'_>,
         of: &PartsOf,
         needs: Needs,
@@ -173,7 +173,7 @@ impl Walk<'_> {
     /// if ∇⁺ is 1 everywhere. The factor is that of the columns.
     pub(super) fn parts_of_columns<T: Real>(
         &self,
-        side: &impl Source<T>,
+        side: &impl RowSource<T>,
         at: At<'_>,
         errors: bool,
     ) -> (PartsOf, Vec<f64>) {
@@ -208,7 +208,7 @@ impl Walk<'_> {
         divergence: D,
         shift: f64,
         what: What,
-        side: &impl Source<T>,
+        side: &impl RowSource<T>,
         job: &Job<'_>,
         out: &mut [f64],
         second: &mut [f64],
@@ -273,7 +273,7 @@ impl Walk<'_> {
         &self,
         divergence: D,
         shift: f64,
-        side: &impl Source<T>,
+        side: &impl RowSource<T>,
         at: At<'_>,
         of: Of<'_>,
         of_rows: usize,
@@ -346,7 +346,7 @@ struct Tasks {
 }
 
 impl Tasks {
-    fn new<T: Real>(side: &impl Source<T>, rank: usize) -> Self {
+    fn new<T: Real>(side: &impl RowSource<T>, rank: usize) -> Self {
         let [rows, columns] = side.shape();
         // The longer side is shared, so that the results to add are the smaller ones. (Rows that
         // cannot be read together would be read again for each task.)

@@ -9,9 +9,10 @@ use crate::engine::{FusedBunch, tolerance};
 use crate::penalty::FusedPenalty;
 use crate::update::Rule;
 use crate::{
-    AltBiConfig, Beta, Bunch, Criterion, Divergence, EngineChoice, EngineUsed, Error, Exponent,
-    Factors, GivenFactors, Group, HeldOut, Hoyer, L1, Method, Mode, Normalization, Pair, Penalty,
-    PenaltyTerm, Precision, Problem, Side, Span, Split, SquaredL2, ToMatrix, Training, penalty,
+    AltBiConfig, Beta, Bunch, BunchOver, Criterion, Divergence, EngineChoice, EngineUsed, Error,
+    Exponent, Factors, GivenFactors, Group, HeldOut, Hoyer, L1, Method, Mode, Normalization, Pair,
+    Penalty, PenaltyTerm, Precision, Problem, Side, Span, Split, SquaredL2, ToMatrix, Training,
+    penalty,
 };
 use burn::tensor::Tensor;
 use ndarray::{Array2, Axis};
@@ -282,6 +283,38 @@ fn whole_runs_agree() {
                     assert!(close(a.objective, b.objective), "{what}: {a:?} {b:?}");
                 }
             }
+        }
+    }
+}
+
+/// Entries that an update makes tiny are zero afterwards, by either engine.
+#[test]
+fn tiny_entries_become_zero_in_both_engines() {
+    let x = matrix(12, 10, 0.3);
+    for method in [Method::AltBi, Method::Frozen, Method::Mu] {
+        for over in [BunchOver::One, BunchOver::Both] {
+            let [fused, tensors] = [EngineChoice::Fused, EngineChoice::Autodiff].map(|engine| {
+                let mut w = matrix(12, 2, 0.6);
+                for i in (0..12).step_by(3) {
+                    w[[i, 1]] = 1e-160;
+                }
+                let given = GivenFactors {
+                    w: Some(w),
+                    h: Some(matrix(2, 10, 0.4)),
+                };
+                let config = AltBiConfig::new(2)
+                    .with_method(method)
+                    .with_bunch_over(over)
+                    .with_engine(engine)
+                    .with_max_iterations(2);
+                let problem = Problem::new(&x, Precision::F64).unwrap();
+                let mut solver = config.solver(Beta::KL, L1).with_factors(given);
+                solver.run(&problem).unwrap()
+            });
+            let zeros = |w: &Array2<f64>| w.mapv(|entry| entry == 0.0);
+            assert_eq!(zeros(&fused.w), zeros(&tensors.w), "{method:?} {over:?}");
+            assert!(fused.w.iter().any(|entry| *entry == 0.0));
+            assert!(fused.w.iter().all(|entry| *entry == 0.0 || *entry > 1e-150));
         }
     }
 }

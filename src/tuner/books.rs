@@ -6,14 +6,11 @@ use super::ledger::{Ledger, Point};
 use super::{DIAL, Task};
 use crate::config::{AltBiConfig, Method, Selection};
 use crate::error::{Error, Result};
-use crate::factors::{Factors, GivenFactors, Side};
+use crate::factors::{Factors, GivenFactors, Initial, Side};
 use crate::lambda::{LambdaStart, Layout, Scope, Units};
 use crate::penalty::{NoPenalty, PenaltyTerm};
-use crate::practical::{self, EARLY, LONGEST, PATIENCE, REFIT, with_starts};
+use crate::practical::{self, LONGEST, MARGIN, PATIENCE, REFIT, RowErrors, STRIDE, with_starts};
 use crate::solver::{Outcome, Record, Solver, State, Stepper, StopReason, Stopping, StoppingRule};
-
-/// Updates between two evaluations of the held-out error.
-const STRIDE: usize = 5;
 
 /// The stopping rule of a solve, the same as in [`practical`](mod@crate::practical).
 const STOPPING: Stopping = Stopping {
@@ -234,12 +231,8 @@ impl<'a> Books<'a> {
     fn plain_outcome(&self) -> Result<(Outcome, Vec<Factors>)> {
         let mut config = self.plain_config();
         config.max_iterations = STOPPING.limit;
-        let solver = self
-            .plain_solver(config)
-            .with_factors(self.start())
-            .with_patience(PATIENCE / STRIDE);
-        let early = (EARLY - self.updates_at_start) / STRIDE;
-        with_starts(solver, &self.task.split, early)
+        let solver = self.plain_solver(config).with_factors(self.start());
+        with_starts(solver, &self.task.split, self.updates_at_start)
     }
 
     /// Its held-out error.
@@ -248,28 +241,60 @@ impl<'a> Books<'a> {
             .map_or(f64::NAN, |(outcome, _)| outcome.outer_error)
     }
 
-    /// The starts of the last solves, which are beyond the budget. None if work must end.
-    pub(crate) fn last_starts(&mut self) -> Result<Vec<Factors>> {
+    /// Solves for the chosen weights again, as `practical` does, but always from both iterates of
+    /// plain updates. The best solve counts if it beats plain updates by the margin of `practical`,
+    /// otherwise plain updates do. This is beyond the budget.
+    pub(crate) fn chosen_as_in_practical(
+        &mut self,
+        mut chosen: Option<Solved>,
+        solve: impl Fn(&mut Self, &Factors) -> Result<Option<Solved>>,
+    ) -> Result<Solved> {
         self.ledger.lift_the_budget();
         if self.ledger.is_spent() {
-            return Ok(Vec::new());
+            return Ok(self.or_start(chosen));
         }
-        let (_, starts) = self.plain_outcome()?;
+        let (plain, starts) = self.plain_outcome()?;
         self.ledger.skip_time();
-        Ok(starts)
+        for from in &starts {
+            let again = match solve(self, from) {
+                // (It broke down at its start.)
+                Err(Error::NotFinite { .. }) => continue,
+                other => other?,
+            };
+            chosen = again.into_iter().fold(chosen, better);
+        }
+        let chosen = self.or_start(chosen);
+        let criterion = self.task.outer.criterion();
+        let divergence = self.task.divergence.as_ref();
+        let errors = RowErrors::new(&self.task.split, divergence, criterion.as_ref());
+        let gain = errors.gain(&plain.factors(), &chosen.factors);
+        Ok(match gain.exceeds(MARGIN) {
+            true => chosen,
+            false => self.without_penalty(Solved {
+                dials: Vec::new(),
+                lambda: Array2::zeros((0, 0)),
+                outer_error: plain.outer_error,
+                divergence: plain.divergence,
+                penalty: 0.0,
+                factors: plain.factors(),
+            }),
+        })
     }
 
-    /// A solve without penalty and without early stopping: at most so many updates after the common
-    /// start. With a tolerance it ends when ten updates lower √D by less than this share of its
-    /// first value.
+    /// A solve without penalty and without early stopping: at most so many updates. With a tolerance
+    /// it ends when ten updates lower √D by less than this share of its first value. It begins at the
+    /// common start if no other kind is named.
     pub(crate) fn solve_to_the_end(
         &mut self,
         most: usize,
         tolerance: Option<f64>,
+        initial: Option<Initial>,
     ) -> Result<Solved> {
-        let solver = self
-            .plain_solver(self.plain_config())
-            .with_factors(self.start());
+        let config = self.plain_config();
+        let solver = match initial {
+            Some(initial) => self.plain_solver(config.with_initial(initial)),
+            None => self.plain_solver(config).with_factors(self.start()),
+        };
         let (mut state, mut stepper) = solver.begin(&self.task.split)?;
         let mut errors: Vec<f64> = Vec::new();
         while state.iteration * STRIDE < most && !self.ledger.is_spent() {
@@ -351,30 +376,29 @@ impl<'a> Books<'a> {
 
     /// Ends the search with the rival's choice, or with the best iterate of all, and refits it.
     ///
-    /// As in `practical`, weights that were chosen by dials are first solved for again from two
-    /// iterates of plain updates, and the solve with the lowest outer error counts. This is beyond
-    /// the budget.
+    /// Weights that were chosen by dials are first solved for again. Plain updates count instead if
+    /// the choice does not beat them by the margin of `practical`.
     ///
     /// # Errors
     /// Those of a solve.
     pub fn answer(mut self, chosen: Option<Solved>) -> Result<Answer> {
-        let mut chosen = self.or_start(chosen);
-        if chosen.dials.len() == self.dials() {
-            for from in self.last_starts()? {
-                let dials = chosen.dials.clone();
-                if let Some(again) = unless_broken(self.solve(&dials, Some(&from)))?
-                    && again.outer_error < chosen.outer_error
-                {
-                    chosen = again;
-                }
-            }
-        }
+        let dials = chosen.as_ref().map(|chosen| chosen.dials.clone());
+        let dials = dials.filter(|dials| dials.len() == self.dials());
+        let chosen = self.chosen_as_in_practical(chosen, |books, from| match &dials {
+            Some(dials) => books.solve(dials, Some(from)),
+            None => Ok(None),
+        })?;
+        self.answer_as_it_is(chosen)
+    }
+
+    /// Ends the search with this solve, and refits it.
+    pub(crate) fn answer_as_it_is(self, chosen: Solved) -> Result<Answer> {
         let (config, terms) = (self.config.clone(), self.task.terms.clone());
         self.answer_with(chosen, config, terms)
     }
 
     /// The chosen solve, or the best recorded iterate if there is none.
-    pub(crate) fn or_start(&self, chosen: Option<Solved>) -> Solved {
+    fn or_start(&self, chosen: Option<Solved>) -> Solved {
         chosen.unwrap_or_else(|| {
             // If no error was finite, the start is taken.
             let start = || (f64::INFINITY, self.start.clone());
@@ -448,14 +472,6 @@ fn solved(
         divergence,
         penalty: stepper.penalty(factors, lambda),
         factors: factors.clone(),
-    }
-}
-
-/// No solve instead of one that broke down at its start.
-pub(crate) fn unless_broken(solved: Result<Option<Solved>>) -> Result<Option<Solved>> {
-    match solved {
-        Err(Error::NotFinite { .. }) => Ok(None),
-        other => other,
     }
 }
 

@@ -12,6 +12,7 @@ use crate::experiment::PairedDifference;
 use crate::factors::Factors;
 use crate::lambda::Scope;
 use crate::metrics::Spread;
+use crate::practical::SCOPE;
 
 /// The result of one rival on one task.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -57,7 +58,7 @@ pub struct Contest {
 }
 
 /// A number of a standing.
-pub(crate) type Measure = fn(&Standing) -> f64;
+pub(crate) type ErrorOf = fn(&Standing) -> f64;
 
 impl Contest {
     /// The rivals that took part, in order.
@@ -84,7 +85,7 @@ impl Contest {
         &self,
         first: &str,
         second: &str,
-        measure: Measure,
+        measure: ErrorOf,
     ) -> Option<PairedDifference> {
         let differences: Vec<f64> = self
             .of(first)
@@ -107,7 +108,7 @@ impl Contest {
     }
 
     /// The deciding error: the judge's, or without a judge the held-out one.
-    pub(crate) fn deciding(&self) -> Measure {
+    pub(crate) fn deciding(&self) -> ErrorOf {
         if self.is_judged() {
             |standing| standing.judged
         } else {
@@ -116,7 +117,7 @@ impl Contest {
     }
 
     /// The rivals by the geometric mean of a measure, best first.
-    pub(crate) fn ranking(&self, measure: Measure) -> Vec<&str> {
+    pub(crate) fn ranking(&self, measure: ErrorOf) -> Vec<&str> {
         let mut rivals = self.rivals();
         let place = |rival: &str| {
             let logs = self.mean(rival, measure).map(|_| {
@@ -130,27 +131,55 @@ impl Contest {
     }
 
     /// The mean of some number of a rival.
-    pub(crate) fn mean(&self, rival: &str, measure: Measure) -> Option<Spread> {
+    pub(crate) fn mean(&self, rival: &str, measure: ErrorOf) -> Option<Spread> {
         Spread::of(&self.of(rival).map(measure).collect::<Vec<_>>())
     }
 }
 
+/// The conditions of a contest.
+#[derive(Clone, Copy)]
+pub struct ContestSettings<'a> {
+    /// The scope of λ in `practical`.
+    pub scope: Scope,
+    /// The scope of the other rivals' dials: shared, or component.
+    pub dials: Scope,
+    /// The updates of each rival. By default, those of `practical`.
+    pub budget: Option<f64>,
+    /// Called with each answer.
+    pub done: &'a (dyn Fn(&Standing) + Sync),
+    /// Work ends when it returns false.
+    pub going: &'a (dyn Fn() -> bool + Sync),
+}
+
+impl Default for ContestSettings<'_> {
+    fn default() -> Self {
+        Self {
+            scope: SCOPE,
+            dials: Scope::Shared,
+            budget: None,
+            done: &|_| (),
+            going: &|| true,
+        }
+    }
+}
+
 /// Runs the rivals on every task, on the threads of the current pool. `practical` always runs
-/// first; its work is the budget of the others, unless one is given. `scope` is the scope of λ in
-/// `practical`, `dials` that of the other rivals' dials. `done` is called with each answer. Work
-/// ends when `going` returns false.
+/// first.
 ///
 /// # Errors
 /// Those of a solve.
 pub fn contest(
     tasks: &[Task],
     rivals: &[&dyn Rival],
-    scope: Scope,
-    dials: Scope,
-    budget: Option<f64>,
-    done: &(dyn Fn(&Standing) + Sync),
-    going: &(dyn Fn() -> bool + Sync),
+    settings: ContestSettings<'_>,
 ) -> Result<Contest> {
+    let ContestSettings {
+        scope,
+        dials,
+        budget,
+        done,
+        going,
+    } = settings;
     if matches!(dials, Scope::Row | Scope::Entry | Scope::Hierarchical(_)) {
         return Err(Error::ScopeUnsupported {
             scope: dials.to_string(),

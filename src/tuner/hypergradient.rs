@@ -9,7 +9,7 @@ use super::books::Answer;
 use super::ledger::Ledger;
 use crate::error::Result;
 use crate::lambda::Scope;
-use crate::practical::{Practical, Stage};
+use crate::practical::{Practical, STRIDE, Stage};
 use crate::solver::{Observer, Record, Signal, State};
 
 pub(super) fn run(task: &Task, scope: Scope) -> Result<Answer> {
@@ -33,7 +33,7 @@ pub(super) fn run(task: &Task, scope: Scope) -> Result<Answer> {
     let mut observers = |stage: Stage| -> Vec<Box<dyn Observer>> {
         solves += usize::from(stage != Stage::Refit);
         let (at_start, each) = match stage {
-            Stage::Plain | Stage::SolvedAgain => (0.0, 1.0),
+            Stage::Plain | Stage::SolvedAgain => (0.0, STRIDE as f64),
             Stage::Tuned => (warm_up as f64, length as f64 * price),
             // The refit of an answer is not charged.
             Stage::Refit => return Vec::new(),

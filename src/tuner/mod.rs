@@ -3,7 +3,7 @@
 //! All rivals run on the same [`Task`]: the same data, held-out entries and start. Every solve
 //! keeps the iterate with the lowest held-out error. All have the same budget of updates; updates
 //! with hypergradients are charged at their measured cost. Beyond the budget, the chosen λ is solved
-//! for again from two iterates of plain updates, because `practical` does so too.
+//! for again from both iterates of plain updates that `practical` may start from.
 //!
 //! | rival | choice of λ | file |
 //! |---|---|---|
@@ -51,9 +51,9 @@ use crate::error::Result;
 
 pub use books::{Answer, Books, Solved};
 pub use built_in::{BuiltIn, RIVALS};
-pub use contest::{Contest, Standing, contest};
+pub use contest::{Contest, ContestSettings, Standing, contest};
 pub use ledger::Point;
-pub use task::{Judge, Task};
+pub use task::{Judge, Task, TaskSettings};
 
 /// The interval of a dial.
 pub const DIAL: (f64, f64) = (-9.0, 4.0);
@@ -61,8 +61,8 @@ pub const DIAL: (f64, f64) = (-9.0, 4.0);
 /// A way to choose λ. Your own rival takes part in a [`contest`] like the [built-in ones](BuiltIn).
 ///
 /// ```
-/// use altbi::tuner::{Answer, Books, BuiltIn, DIAL, Rival, Task, contest};
-/// use altbi::{Beta, L1, PenaltyTerm, Precision, Problem, Result, Scope, Side, criterion::Unseen};
+/// use altbi::tuner::{Answer, Books, BuiltIn, ContestSettings, DIAL, Rival, Task, TaskSettings, contest};
+/// use altbi::{Beta, L1, PenaltyTerm, Precision, Problem, Result, Side, criterion::Unseen};
 ///
 /// /// The middle of all dials, and nothing else.
 /// #[derive(Debug)]
@@ -83,16 +83,17 @@ pub const DIAL: (f64, f64) = (-9.0, 4.0);
 /// let x = altbi::data::benchmark_a(30, 15, 2, 1).x;
 /// let task = Task::of_data(
 ///     Problem::new(&x, Precision::F64)?,
-///     Unseen::Entries(0.1).into(),
 ///     0.0,
-///     2,
-///     std::sync::Arc::new(Beta::KL),
-///     vec![(Side::W, PenaltyTerm::tuned(L1))],
+///     TaskSettings {
+///         rank: 2,
+///         divergence: std::sync::Arc::new(Beta::KL),
+///         terms: vec![(Side::W, PenaltyTerm::tuned(L1))],
+///         outer: Unseen::Entries(0.1).into(),
+///     },
 ///     1,
 /// )?;
 /// let rivals: [&dyn Rival; 2] = [&BuiltIn::Plain, &Middle];
-/// let (scope, dials) = (Scope::Hierarchical(1.0), Scope::Shared);
-/// let all = contest(&[task], &rivals, scope, dials, None, &|_| (), &|| true)?;
+/// let all = contest(&[task], &rivals, ContestSettings::default())?;
 /// assert_eq!(all.rivals(), ["practical", "plain", "middle"]);
 /// assert!(all.of("middle").all(|standing| standing.held_out.is_finite()));
 /// # Ok::<(), altbi::Error>(())

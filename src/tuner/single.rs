@@ -2,8 +2,9 @@
 //! does; the paper's fixed λ.
 
 use super::Books;
-use super::books::{Answer, better, unless_broken};
+use super::books::Answer;
 use crate::error::Result;
+use crate::factors::Initial;
 use crate::lambda::Units;
 use crate::practical::LONGEST;
 
@@ -21,29 +22,27 @@ pub(super) fn plain(mut books: Books<'_>) -> Result<Answer> {
 
 /// No penalty, not stopped.
 pub(super) fn none(mut books: Books<'_>) -> Result<Answer> {
-    let solved = books.solve_to_the_end(LONGEST, None)?;
-    books.answer(Some(solved))
+    let solved = books.solve_to_the_end(LONGEST, None, None)?;
+    books.answer_as_it_is(solved)
 }
 
-/// scikit-learn's defaults (`NMF(solver="mu")`): no penalty, at most 200 updates of both factors,
-/// and an end when ten of them lower the square root of D by less than 1e-4 of its first value. It
-/// does not look at the held-out data. Like all rivals it begins at the common start, after 20 plain
-/// updates. (scikit-learn itself cannot have missing entries.)
+/// scikit-learn's defaults (`NMF(solver="mu")`): no penalty, the start NNDSVDa (if the rank is not
+/// larger than a side of X), at most 200 updates of both factors, and an end when ten of them lower the
+/// square root of D by less than 1e-4 of its first value. It does not look at the held-out data.
+/// (scikit-learn itself cannot have missing entries.)
 pub(super) fn scikit_learn(mut books: Books<'_>) -> Result<Answer> {
-    let solved = books.solve_to_the_end(MOST_UPDATES, Some(TOLERANCE))?;
-    books.answer(Some(solved))
+    let [n, m] = books.task.split.shape();
+    let initial = (books.task.rank <= n.min(m)).then_some(Initial::Nndsvda);
+    let solved = books.solve_to_the_end(MOST_UPDATES, Some(TOLERANCE), initial)?;
+    books.answer_as_it_is(solved)
 }
 
 /// A fixed λ.
 pub(super) fn fixed(mut books: Books<'_>) -> Result<Answer> {
-    let mut solved = books.solve_absolute(FIXED, None)?;
-    // (As in `practical` and in the answers of other rivals.)
-    for from in books.last_starts()? {
-        if let Some(again) = unless_broken(books.solve_absolute(FIXED, Some(&from)))? {
-            solved = better(solved, again);
-        }
-    }
-    let solved = books.or_start(solved);
+    let solved = books.solve_absolute(FIXED, None)?;
+    let solved = books.chosen_as_in_practical(solved, |books, from| {
+        books.solve_absolute(FIXED, Some(from))
+    })?;
     let config = books.config().with_units(Units::Absolute);
     let terms = books.task.terms.clone();
     books.answer_with(solved, config, terms)

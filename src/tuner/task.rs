@@ -19,7 +19,7 @@ pub enum Judge {
     /// None: only the held-out error is known.
     Nobody,
     /// The matrix without noise.
-    Truth(Array2<f64>),
+    Truth(Arc<Array2<f64>>),
     /// Test entries that no rival sees: their matrix, and their weights.
     Test(Problem, Weights),
 }
@@ -45,20 +45,31 @@ pub struct Task {
     pub seed: u64,
 }
 
+/// What every rival of a task fits, and the outer error by which it chooses.
+#[derive(Clone)]
+pub struct TaskSettings {
+    /// r.
+    pub rank: usize,
+    /// D.
+    pub divergence: Arc<dyn Divergence>,
+    /// The penalties, all tuned.
+    pub terms: Vec<(Side, PenaltyTerm)>,
+    /// The outer error.
+    pub outer: OuterError,
+}
+
 impl Task {
     /// A task for a matrix. If `test` is not 0, this share of its entries is kept for the judge.
     ///
     /// # Errors
     /// Those of [`OuterError::split`].
-    pub fn of_data(
-        problem: Problem,
-        outer: OuterError,
-        test: f64,
-        rank: usize,
-        divergence: Arc<dyn Divergence>,
-        terms: Vec<(Side, PenaltyTerm)>,
-        seed: u64,
-    ) -> Result<Self> {
+    pub fn of_data(problem: Problem, test: f64, settings: TaskSettings, seed: u64) -> Result<Self> {
+        let TaskSettings {
+            rank,
+            divergence,
+            terms,
+            outer,
+        } = settings;
         let (full, judge) = if test > 0.0 {
             // This seed differs from that of the held-out entries.
             let tested = problem.speckled(test, seed ^ 0x7465_7374)?;
@@ -88,17 +99,14 @@ impl Task {
     pub fn of_benchmark(
         clean: &Benchmark,
         noise: Noise,
-        outer: OuterError,
-        rank: usize,
-        divergence: Arc<dyn Divergence>,
-        terms: Vec<(Side, PenaltyTerm)>,
+        settings: TaskSettings,
         seed: u64,
     ) -> Result<Self> {
         let noisy = noise.on(clean, seed);
         let problem = Problem::new(&noisy.x, Precision::F64)?;
-        problem.check_domain(divergence.as_ref())?;
-        let mut task = Self::of_data(problem, outer, 0.0, rank, divergence, terms, seed)?;
-        task.judge = Judge::Truth(noisy.w.dot(&noisy.h));
+        problem.check_domain(settings.divergence.as_ref())?;
+        let mut task = Self::of_data(problem, 0.0, settings, seed)?;
+        task.judge = Judge::Truth(Arc::new(noisy.w.dot(&noisy.h)));
         Ok(task)
     }
 
@@ -112,7 +120,7 @@ impl Task {
             Judge::Truth(truth) => {
                 let y = factors.w.dot(&factors.h);
                 let squares = |matrix: &Array2<f64>| matrix.iter().map(|x| x * x).sum::<f64>();
-                squares(&(truth - &y)) / squares(truth)
+                squares(&(&**truth - &y)) / squares(truth)
             }
             Judge::Test(problem, weights) => {
                 // A few entries with WH near 0 would dominate KL.

@@ -11,7 +11,7 @@ use crate::criterion::Unseen;
 use crate::data::{Noise, fingerprint, text_fingerprint};
 use crate::problem::Weights;
 use crate::report::{KeptRecords, data_name};
-use crate::tuner::{BuiltIn, Judge, RIVALS, Rival, Standing, Task, contest};
+use crate::tuner::{BuiltIn, ContestSettings, Judge, RIVALS, Rival, Standing, Task, contest};
 use crate::{Divergence, Error, Result, Scope};
 use clap::{Args, ValueEnum};
 
@@ -221,10 +221,15 @@ pub fn compare(arguments: &CompareArguments) -> Result<Ending> {
     };
     let going = || !interrupted.load(Ordering::Relaxed);
     let budget = arguments.budget.map(|updates| updates as f64);
-    let (scope, dials) = (common.lambda_scope, arguments.rival_scope);
+    let settings = ContestSettings {
+        scope: common.lambda_scope,
+        dials: arguments.rival_scope,
+        budget,
+        done: &done,
+        going: &going,
+    };
     let taking_part: Vec<&dyn Rival> = rivals.iter().map(|rival| rival as &dyn Rival).collect();
-    let compared =
-        pool.install(|| contest(&missing, &taking_part, scope, dials, budget, &done, &going));
+    let compared = pool.install(|| contest(&missing, &taking_part, settings));
     progress.clear();
     compared?;
     let records = store.finished()?;
@@ -259,7 +264,7 @@ impl CompareArguments {
             text += &task.split.mask().map(weights).unwrap_or_default();
             match &task.judge {
                 Judge::Nobody => {}
-                Judge::Truth(truth) => text += &fingerprint(&truth.clone().into()),
+                Judge::Truth(truth) => text += &fingerprint(&truth.as_ref().clone().into()),
                 Judge::Test(_, of_test) => text += &weights(of_test),
             }
         }

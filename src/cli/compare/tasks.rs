@@ -7,7 +7,7 @@ use crate::data::{
     Benchmark, Noise, Source, benchmark_a, benchmark_b, benchmark_c, benchmark_d, read_matrix,
 };
 use crate::report::Labels;
-use crate::tuner::{Judge, Task};
+use crate::tuner::{Judge, Task, TaskSettings};
 use crate::{Divergence, Error, Precision, Result};
 
 use super::{BenchmarkSize, CleanBenchmark, CompareArguments};
@@ -35,6 +35,12 @@ impl CompareArguments {
             Ok(task)
         };
         let terms = self.search.penalties.terms()?;
+        let settings = |rank| TaskSettings {
+            rank,
+            divergence: divergence.clone(),
+            terms: terms.clone(),
+            outer: self.search.outer(),
+        };
         let seeds = (0..self.runs as u64).map(|run| self.search.seed.wrapping_add(run));
         let Some(data) = &self.data else {
             let conflict = |first, reason| {
@@ -54,9 +60,7 @@ impl CompareArguments {
             let tasks = seeds.map(|seed| {
                 let clean = self.benchmark(seed);
                 let rank = self.rank.unwrap_or(clean.w.ncols());
-                let (divergence, terms) = (divergence.clone(), terms.clone());
-                let outer = self.search.outer();
-                Task::of_benchmark(&clean, noise, outer, rank, divergence, terms, seed)
+                Task::of_benchmark(&clean, noise, settings(rank), seed)
                     .and_then(|task| with_graphs(task, None))
             });
             return tasks.collect();
@@ -68,7 +72,7 @@ impl CompareArguments {
         let labels = data.labels;
         problem.check_domain(divergence.as_ref())?;
         let truth = self.truth.as_ref().map(|path| read_matrix(Path::new(path)));
-        let truth = truth.transpose()?;
+        let truth = truth.transpose()?.map(Arc::new);
         if let Some(truth) = &truth {
             let found = [truth.nrows(), truth.ncols()];
             if found != problem.shape() {
@@ -84,17 +88,7 @@ impl CompareArguments {
             None => self.test.unwrap_or(0.1),
         };
         let tasks = seeds.map(|seed| {
-            let (divergence, terms) = (divergence.clone(), terms.clone());
-            let problem = problem.clone();
-            let task = Task::of_data(
-                problem,
-                self.search.outer(),
-                test,
-                rank,
-                divergence,
-                terms,
-                seed,
-            );
+            let task = Task::of_data(problem.clone(), test, settings(rank), seed);
             task.and_then(|mut task| {
                 if let Some(truth) = &truth {
                     task.judge = Judge::Truth(truth.clone());

@@ -315,3 +315,18 @@ impl FitArguments {
         toml::to_string(&table).expect("a table of plain values")
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::config_file::typed_arguments;
+
+    /// The defaults of the flags are those of the library.
+    #[test]
+    fn flags_have_the_defaults_of_the_library() {
+        let typed = ["x.npy", "--rank", "3"].map(Into::into);
+        let arguments = typed_arguments(&typed).unwrap();
+        let config = arguments.solver_config(None).unwrap();
+        assert_eq!(config, AltBiConfig::new(3));
+    }
+}

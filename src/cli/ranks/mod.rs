@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use crate::criterion::OuterError;
 use crate::data::{Source, text_fingerprint};
 use crate::plot::short;
-use crate::ranks::{Measure, RankError, RankOutcome, RankSearch, RankSummary};
+use crate::ranks::{RankBy, RankError, RankOutcome, RankSearch, RankSummary};
 use crate::report::{KeptRecords, Labels, RankRecords, RankSettings, data_name};
 use crate::{Divergence, Error, Problem, Result};
 use clap::Args;
@@ -114,8 +114,8 @@ pub fn ranks(arguments: &RanksArguments) -> Result<Ending> {
             settings: &records.settings,
             recommended: records.recommended,
             recommended_tuned: records.recommended_tuned,
-            plain: outcome.summaries(Measure::Plain),
-            tuned: outcome.summaries(Measure::Tuned),
+            plain: outcome.summaries(RankBy::Plain),
+            tuned: outcome.summaries(RankBy::Tuned),
             errors: &outcome.errors,
         }));
     } else if !common.quiet {
@@ -176,14 +176,14 @@ impl RanksArguments {
             format!("{penalties}, λ: {}", common.lambda_scope)
         });
         let mut text = format!(
-            "{of_data} {} {} {} {outer} {} {tuned:?}",
+            "{PROCEDURE} {of_data} {} {} {} {outer} {} {tuned:?}",
             common.table.dtype,
             common.table.zeros,
             common.divergence.name(),
             common.seed
         );
         if self.tuned {
-            text += &format!("{PROCEDURE} {:?}", common.penalties);
+            text += &format!("{:?}", common.penalties);
             for (_, file) in common.penalties.graphs.files() {
                 let edges = std::fs::read(file).map_err(|source| Error::Read {
                     path: file.into(),
@@ -228,9 +228,9 @@ impl RanksArguments {
 
 /// The table, rank by rank.
 fn print(outcome: &RankOutcome) {
-    let mut measures = vec![(Measure::Plain, "plain")];
+    let mut measures = vec![(RankBy::Plain, "plain")];
     if outcome.is_tuned() {
-        measures.push((Measure::Tuned, "tuned"));
+        measures.push((RankBy::Tuned, "tuned"));
     }
     for (measure, name) in measures {
         let recommended = outcome.recommended(measure);

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::data::Reservation;
-use crate::ranks::{Measure, RankError, RankOutcome};
+use crate::ranks::{RankBy, RankError, RankOutcome};
 use crate::report::{KeptRecords, RankRecords};
 use crate::{Error, Result};
 use parking_lot::Mutex;
@@ -77,8 +77,8 @@ impl Store {
             return Err(error);
         }
         let outcome = state.records.outcome();
-        state.records.recommended = outcome.recommended(Measure::Plain);
-        state.records.recommended_tuned = outcome.recommended(Measure::Tuned);
+        state.records.recommended = outcome.recommended(RankBy::Plain);
+        state.records.recommended_tuned = outcome.recommended(RankBy::Tuned);
         if let Some(folder) = &self.folder {
             state.records.write(folder)?;
         }

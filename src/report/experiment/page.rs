@@ -30,7 +30,15 @@ pub(super) fn page(report: &ExperimentReport<'_>) -> String {
     }
     page.push_str("<h2>Mean SIR of W / H, in dB</h2>\n");
     page.push_str(&overview(report));
-    let _ = writeln!(page, "<p class=\"small\">{MOMENTS}</p></section>");
+    let breakdowns = report.chapters.iter();
+    let breakdowns: usize = breakdowns.map(|of| of.results.breakdowns()).sum();
+    let broken = match breakdowns {
+        0 => String::new(),
+        count => format!(
+            " {count} fits broke down (a value was not finite); the state before it counts for them."
+        ),
+    };
+    let _ = writeln!(page, "<p class=\"small\">{MOMENTS}{broken}</p></section>");
     for chapter in &report.chapters {
         page.push_str(&section(chapter, protocol, report.tests));
     }

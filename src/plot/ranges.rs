@@ -11,7 +11,7 @@ use super::text::{clipped, width_of};
 pub(super) type Marks = Vec<(f64, String)>;
 
 /// The axes of a chart.
-pub(super) struct Layout {
+pub(super) struct Ranges {
     pub(super) x: Range<f64>,
     pub(super) y: Range<f64>,
     /// True if y is logarithmic.
@@ -25,7 +25,7 @@ pub(super) struct Layout {
 /// The margins on both sides of the picture, without the names along y.
 pub(super) const MARGINS: f64 = 56.0;
 
-impl Layout {
+impl Ranges {
     pub(super) fn of(chart: &Chart) -> Self {
         let logarithmic = chart.scale == Scale::Logarithmic && spans_a_decade(chart);
         let (x, y) = ranges(chart, logarithmic);
