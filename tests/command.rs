@@ -1026,7 +1026,7 @@ fn completions_and_manual() {
 #[test]
 fn gradcheck_prints_the_matrix_and_finds_the_planted_mistakes() {
     let text = stdout(&altbi(&["gradcheck"]));
-    assert!(text.contains("980 cases, 0 inconsistent"), "{text}");
+    assert!(text.contains("1120 cases, 0 inconsistent"), "{text}");
     assert!(text.contains("0 missed"), "{text}");
     assert!(!text.contains("MISMATCH"), "{text}");
 }

@@ -10,8 +10,8 @@ use altbi::tuner::{
     TaskSettings, contest,
 };
 use altbi::{
-    AltBiConfig, Beta, Error, Exponent, L1, Method, NoPenalty, PenaltyTerm, Precision, Problem,
-    Scope, Selection, Side, Smooth, SquaredL2, Units,
+    AltBiConfig, Beta, Error, Exponent, Initial, L1, Method, NoPenalty, PenaltyTerm, Precision,
+    Problem, Scope, Selection, Side, Smooth, SquaredL2, Units,
 };
 use ndarray::Array2;
 
@@ -22,7 +22,7 @@ fn tasks(count: u64) -> Vec<Task> {
             (Side::W, PenaltyTerm::tuned(Smooth)),
             (Side::H, PenaltyTerm::tuned(L1)),
         ];
-        let clean = benchmark_b(60, 20, 3, seed);
+        let clean = benchmark_b(150, 30, 3, seed);
         let noise = Noise::of_beta(1.0);
         let settings = TaskSettings {
             rank: 4,
@@ -68,7 +68,9 @@ fn scikit_learn_ends_by_its_own_rule() {
             .with_method(Method::MuT)
             .with_bunch(10)
             .with_max_iterations(20);
+        // (Every rival is charged for the common start.)
         let warm_up = config.warm_up as f64;
+        let config = config.with_warm_up(0).with_initial(Initial::Nndsvda);
         let mut solver = config.penalizing(task.divergence.clone(), task.terms.clone());
         let outcome = solver.run(&task.split).unwrap();
         let errors = outcome
@@ -154,12 +156,16 @@ fn every_rival_runs_within_its_budget_and_repeats() {
             if rival.searches() {
                 assert!(standing.solves > 5, "{rival} made {}", standing.solves);
                 let (least, most) = standing.lambda;
-                assert!(least >= DIAL.0.exp() * 0.999 && most <= DIAL.1.exp() * 1.001);
+                let is_plain = most == 0.0;
+                let within = least >= DIAL.0.exp() * 0.999 && most <= DIAL.1.exp() * 1.001;
+                assert!(is_plain || within, "{rival}: {least} {most}");
             }
             // Points get better and end at the answer, where held-out errors decide.
             let errors: Vec<f64> = standing.points.iter().map(|point| point.held_out).collect();
             assert!(errors.windows(2).all(|two| two[1] < two[0]));
-            if rival.searches() || rival == BuiltIn::Plain {
+            // (A search that does not beat plain updates by the margin answers with them.)
+            let own = rival.searches() && standing.lambda.1 > 0.0;
+            if own || rival == BuiltIn::Plain {
                 let last = errors.last().unwrap();
                 assert!((last / standing.held_out - 1.0).abs() < 1e-12, "{rival}");
             }
@@ -211,14 +217,21 @@ impl Rival for Decided {
     }
 }
 
-/// Practical solves for its final λ from two iterates of plain updates. The rivals' weights get the
-/// same.
+/// A dial that beats plain updates, and one that is too strong.
+const GOOD: f64 = -2.5;
+const BAD: f64 = 3.0;
+
+/// Practical solves for its final λ from iterates of plain updates, and falls back to plain updates.
+/// The rivals' weights get the same.
 #[test]
 fn chosen_weights_are_solved_for_again_from_plain_updates() {
     let mut lowest = [0; 3];
-    for task in tasks(3) {
+    for (task, dial) in tasks(3)
+        .into_iter()
+        .flat_map(|task| [(task.clone(), GOOD), (task, BAD)])
+    {
         let rival = Decided {
-            dial: -1.0,
+            dial,
             error: Mutex::new(f64::NAN),
         };
         let one = std::slice::from_ref(&task);
@@ -241,7 +254,8 @@ fn chosen_weights_are_solved_for_again_from_plain_updates() {
                 .with_patience(10);
             solver.run(&task.split).unwrap()
         };
-        let end = plain(settings.clone()).iterations;
+        let stopped_early = plain(settings.clone());
+        let end = stopped_early.iterations;
         let again = |iterations: usize| {
             let settings = settings.clone();
             let start = plain(
@@ -266,10 +280,14 @@ fn chosen_weights_are_solved_for_again_from_plain_updates() {
         // 20 updates lead to the start; 16 iterations make them 100.
         let early = if end < 16 { f64::INFINITY } else { again(16) };
         let errors = [*rival.error.lock().unwrap(), early, again(end)];
-        let expected = errors.iter().copied().fold(f64::INFINITY, f64::min) / held_out;
+        let least = errors.iter().copied().fold(f64::INFINITY, f64::min);
+        let expected = match dial == GOOD {
+            true => least / held_out,
+            false => stopped_early.outer_error / held_out,
+        };
         assert!((found / expected - 1.0).abs() < 1e-9, "{found} {expected}");
         for (error, lowest) in errors.iter().zip(&mut lowest) {
-            *lowest += usize::from(error / held_out <= expected);
+            *lowest += usize::from(*error <= least);
         }
     }
     // Solves from other starts do win.
@@ -285,7 +303,7 @@ fn dials_may_belong_to_components_but_not_to_rows() {
         BuiltIn::Random,
         BuiltIn::CmaEs,
     ];
-    let all = run(&tasks, &rivals, Scope::Component, Some(400.0));
+    let all = run(&tasks, &rivals, Scope::Component, None);
     let (least, most) = all.of("random").next().unwrap().lambda;
     assert!(least < most, "components have dials of their own");
     let settings = ContestSettings {

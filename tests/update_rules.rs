@@ -47,6 +47,19 @@ impl ScalarLoop<'_> {
                 }
                 (plus, minus)
             }
+            "steps" => {
+                let (mut plus, mut minus) = (0.0, 0.0);
+                let neighbours = [i.checked_sub(1), Some(i + 1).filter(|j| *j < n)];
+                for j in neighbours.into_iter().flatten() {
+                    let edge = (lambda + self.lambda[[j, 0]]) / 2.0;
+                    let (a, b) = (w[[i, k]], w[[j, k]]);
+                    let root = ((a - b).powi(2) + 0.01 * (a + b).powi(2)).sqrt();
+                    let share = |entry: f64| if root == 0.0 { 0.0 } else { entry / root };
+                    plus += edge * 1.01 * share(a);
+                    minus += edge * (0.99 * share(b) + 0.1);
+                }
+                (plus, minus)
+            }
             other => panic!("{other}"),
         }
     }

@@ -17,6 +17,7 @@ pines_photons.npy    the scene at 20 photons an entry
 faces_photons.npy    25x25 pixels x 100 faces (scikit-image's part of LFW) at 30 photons an entry
 mutations_low.npy    150 samples of 300 mutations, drawn from 8 of COSMIC's signatures
 mutations_high.npy   the same with 3000
+stairs.npy           400x40 counts of mean 3; the columns of W are steps of about 50 rows
 
 What pip or apt can only install with much else is taken out of its archive.
 """
@@ -141,6 +142,20 @@ def speech(window=256):
     return power / power.mean() + 1e-6
 
 
+def stairs(n=400, m=40, r=4, seed=1):
+    """Levels that change in one row of fifty, half of them to zero."""
+    generator = np.random.default_rng(seed)
+    w = np.empty((n, r))
+    level = generator.uniform(0.2, 2, r)
+    for i in range(n):
+        jumps = generator.random(r) < 0.02
+        levels = generator.uniform(0.2, 2, r) * (generator.random(r) < 0.5)
+        level = np.where(jumps, levels, level)
+        w[i] = level + 1e-3
+    h = generator.random((r, m)) * (generator.random((r, m)) > 0.3)
+    return photons(w @ h, 3, seed)
+
+
 def main(folder):
     os.makedirs(folder, exist_ok=True)
     warnings.simplefilter("ignore")
@@ -156,6 +171,7 @@ def main(folder):
         ("faces_photons", lambda: photons(faces(), 30, 1)),
         ("mutations_low", lambda: mutations(300)),
         ("mutations_high", lambda: mutations(3000)),
+        ("stairs", stairs),
     ]:
         try:
             made = make()
