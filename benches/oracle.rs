@@ -87,7 +87,9 @@ fn oracle(task: &Task) -> Result<Factors> {
     practical.config = practical.config.with_seed(task.seed).with_threads(1);
     let mut splits = vec![task.split.clone()];
     splits.extend(practical.further_splits(&task.full, task.seed)?);
-    let splits = splits.iter().map(|split| split.with_second(truth));
+    let splits = splits
+        .iter()
+        .map(|split| split.with_second(&truth.to_owned()));
     let splits: Vec<_> = splits.collect::<Result<_>>()?;
     let result = practical.watched(&splits, &task.full, None, &mut |_| Vec::new())?;
     Ok(result.expect("nobody interrupts").outcome.factors())

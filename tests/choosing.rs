@@ -179,6 +179,9 @@ fn gradcheck_goes_through_both_factors() {
         &format!("{check} --criterion held-out:0.1 --out g.npy"),
     ));
     assert_eq!(report["consistent"], true);
+    let fused = report["report"]["fused"].as_array().unwrap();
+    assert_eq!(fused.len(), 3);
+    assert!(fused.iter().all(|of| of["verdict"] == "pass"), "{fused:?}");
     assert_eq!(matrix(&folder, "g.npy").dim(), (6, 1));
     let refused = altbi(&folder, "gradcheck --penalize h");
     assert_eq!(refused.status.code(), Some(2));
@@ -343,6 +346,13 @@ fn components_are_pictures_where_a_shape_is_known() {
     assert!(page().contains("as a picture of the columns of X"));
     // Each component has both of its pictures in its card.
     assert_eq!(page().matches("<div class=\"picture\">").count(), 2 * 3);
+    // Steps go along the picture too: each pixel has more neighbours than in a row.
+    let objective = |flags: &str| {
+        let fit =
+            format!("fit x.npy --rank 3 --penalty steps --max-iter 1 --lambda 1 --json {flags}");
+        json(&succeed(&folder, &fit))["objective"].as_f64().unwrap()
+    };
+    assert!(objective("--shape-w 6x10") > objective(""));
     // A summary that was edited: curves again, and no panic.
     let summary = folder.path().join("run/summary.json");
     let text = std::fs::read_to_string(&summary).unwrap();

@@ -5,8 +5,8 @@ use altbi::data::{Benchmark, Noise, benchmark_a, benchmark_b};
 use altbi::penalty::Graph;
 use altbi::practical::{Practical, Stage};
 use altbi::{
-    Beta, Checkpoint, L1, NoPenalty, Observer, PenaltyTerm, Precision, Problem, Record, Side,
-    Signal, Smooth, State,
+    Beta, BunchOver, Checkpoint, L1, NoPenalty, Observer, PenaltyTerm, Precision, Problem, Record,
+    Side, Signal, Smooth, State,
 };
 use ndarray::Array2;
 use std::sync::{Arc, Mutex};
@@ -196,6 +196,23 @@ fn it_is_solved_again_from_iterates_of_plain_updates() {
     // With little noise and few rows a penalty gains nothing.
     assert_eq!(run(&benchmark_b(150, 30, 3, 4), 20.0), (1, true));
     assert_eq!(run(&benchmark_b(60, 20, 3, 4), 100.0), (2, false));
+}
+
+/// Solves without tuning update both factors in turn, whatever the bunch of the tuned run is over.
+#[test]
+fn plain_updates_do_not_depend_on_the_bunch() {
+    let noisy = Noise::Poisson(3.0).on(&benchmark_b(60, 20, 3, 4), 4);
+    let problem = Problem::new(&noisy.x, Precision::F64).unwrap();
+    let plain = |over: BunchOver| {
+        let terms = [(Side::W, PenaltyTerm::tuned(Smooth))];
+        let mut practical = Practical::new(3, Beta::KL, terms).with_splits(1);
+        practical.config = practical
+            .config
+            .with_bunch_over(over)
+            .with_max_iterations(2);
+        practical.run(&problem, 2).unwrap().candidates[0]
+    };
+    assert_eq!(plain(BunchOver::One), plain(BunchOver::Both));
 }
 
 /// Each split has factors of its own, and results are those of the first.

@@ -54,9 +54,11 @@ impl ScalarLoop<'_> {
                     let edge = (lambda + self.lambda[[j, 0]]) / 2.0;
                     let (a, b) = (w[[i, k]], w[[j, k]]);
                     let root = ((a - b).powi(2) + 0.01 * (a + b).powi(2)).sqrt();
-                    let share = |entry: f64| if root == 0.0 { 0.0 } else { entry / root };
-                    plus += edge * 1.01 * share(a);
-                    minus += edge * (0.99 * share(b) + 0.1);
+                    // Two zeros pull at nothing.
+                    if root > 0.0 {
+                        plus += edge * 1.01 * a / root;
+                        minus += edge * (0.99 * b / root + 0.1);
+                    }
                 }
                 (plus, minus)
             }

@@ -73,7 +73,7 @@ pub struct GraphArguments {
     #[arg(long, value_name = "FILE")]
     pub graph_h: Option<GraphArgument>,
     /// The rows of X are the pixels of a picture, row by row; the report shows components of W as
-    /// pictures, and the penalty graph makes neighbouring pixels alike
+    /// pictures, and the penalties graph and steps make neighbouring pixels alike
     #[arg(long, value_name = "HEIGHTxWIDTH")]
     pub shape_w: Option<Shape>,
     /// The same for the columns of X and components of H: each row of X is a picture

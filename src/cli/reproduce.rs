@@ -10,13 +10,18 @@ use crate::experiment::{
 };
 use crate::report::{ExperimentReport, shell_quoted};
 use crate::{Error, Result};
-use clap::{Args, ValueEnum};
+use clap::Args;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 
 use super::Ending;
 use super::arguments::words;
 use super::checkpoints::interruption;
 use super::output::{complain, json, output_path, say};
 use super::progress::Progress;
+
+/// `None`: all of the paper's. (An alias, because clap would take an `Option` for an optional
+/// argument.)
+type OneOrAll = Option<BenchmarkName>;
 
 /// Arguments of `reproduce`.
 #[derive(Debug, Args)]
@@ -29,8 +34,8 @@ command goes on after an interruption. With more starts or benchmarks, finished
 fits are not repeated. The report covers the starts and benchmarks of the last command.")]
 pub struct ReproduceArguments {
     /// a, b, c, d: the paper's benchmarks; poisson: counts of a; all (the default): a to d
-    #[arg(default_value = "all", hide_default_value = true)]
-    benchmark: BenchmarkArgument,
+    #[arg(default_value = "all", hide_default_value = true, value_parser = one_or_all())]
+    benchmark: OneOrAll,
     /// Number of random starts, the same for every method
     #[arg(long, default_value_t = 30)]
     runs: usize,
@@ -44,7 +49,8 @@ pub struct ReproduceArguments {
     /// Seed of the data (starts have the seeds 1, 2, …)
     #[arg(long, default_value_t = 0)]
     seed: u64,
-    /// full: 1000×50, and 224×3025 for d; small: 120×24 and 48×144, for a quick test
+    /// full: 1000×50, and 224×3025 for d; medium: 400×40 and 100×400; small: 120×24 and 48×144, for
+    /// a quick test
     #[arg(long, default_value = "full", value_parser = words::<Size>())]
     size: Size,
     /// Number of parallel fits, each on one thread; 0: one per core
@@ -58,32 +64,25 @@ pub struct ReproduceArguments {
     json: bool,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum BenchmarkArgument {
-    A,
-    B,
-    C,
-    D,
-    Poisson,
-    All,
+/// One benchmark, or all.
+fn one_or_all() -> impl TypedValueParser<Value = OneOrAll> {
+    let words = PossibleValuesParser::new(["a", "b", "c", "d", "poisson", "all"]);
+    words.try_map(|word| match word.as_str() {
+        "all" => Ok(None),
+        word => word.parse().map(Some),
+    })
 }
 
 /// Runs the missing fits, and writes the report.
 pub fn reproduce(arguments: &ReproduceArguments) -> Result<Ending> {
     check(arguments)?;
-    let names = match arguments.benchmark {
-        BenchmarkArgument::A => vec![BenchmarkName::A],
-        BenchmarkArgument::B => vec![BenchmarkName::B],
-        BenchmarkArgument::C => vec![BenchmarkName::C],
-        BenchmarkArgument::D => vec![BenchmarkName::D],
-        BenchmarkArgument::Poisson => vec![BenchmarkName::Poisson],
-        BenchmarkArgument::All => vec![
-            BenchmarkName::A,
-            BenchmarkName::B,
-            BenchmarkName::C,
-            BenchmarkName::D,
-        ],
-    };
+    let all = [
+        BenchmarkName::A,
+        BenchmarkName::B,
+        BenchmarkName::C,
+        BenchmarkName::D,
+    ];
+    let names = arguments.benchmark.map_or(all.to_vec(), |one| vec![one]);
     let size = arguments.size;
     let mut datasets = Vec::new();
     for name in names {
@@ -126,9 +125,9 @@ fn check(arguments: &ReproduceArguments) -> Result<()> {
             range: "at most 1024",
         });
     }
-    if arguments.size == Size::Small && arguments.data.is_some() {
+    if arguments.size != Size::Full && arguments.data.is_some() {
         return Err(Error::Conflict {
-            first: "--size small",
+            first: "--size",
             second: "--data",
             reason: "the published data has one size",
         });

@@ -216,7 +216,10 @@ impl<'a> Campaign<'a> {
                 }
             };
             if contender.method == Method::AltBi {
-                seconds = record.moments.get(&Moment::Time).map(|at| at.seconds);
+                // (A fit that broke down says nothing about the time of a whole one.)
+                let whole = record.breakdown.is_none().then_some(&record.moments);
+                let at_end = whole.and_then(|moments| moments.get(&Moment::Time));
+                seconds = at_end.map(|at| at.seconds);
             }
             self.count(data.dataset, &contender, start, found, at_work);
         }

@@ -37,12 +37,39 @@ pub enum Size {
     /// The paper's size: 1000×50, and 224×3025 for D.
     #[default]
     Full,
+    /// 400×40, and 100×400 for D.
+    Medium,
     /// For a quick test: 120×24, and 48×144 for D.
     Small,
 }
 
+impl Size {
+    /// n and m; the number of bands and the side of the maps of D.
+    fn numbers(self) -> ([usize; 2], [usize; 2]) {
+        match self {
+            Self::Full => ([1000, 50], [224, MAP_SIDE]),
+            Self::Medium => ([400, 40], [100, 20]),
+            Self::Small => ([120, 24], [48, 12]),
+        }
+    }
+}
+
+impl BenchmarkName {
+    /// The benchmark with its own rank.
+    pub(crate) fn made(self, size: Size, seed: u64) -> Benchmark {
+        let ([n, m], [bands, side]) = size.numbers();
+        match self {
+            Self::A => benchmark_a(n, m, 4, seed),
+            Self::B => benchmark_b(n, m, 4, seed),
+            Self::C => benchmark_c(n, m, 5, seed),
+            Self::D => benchmark_d(bands, side, 5, seed),
+            Self::Poisson => poisson(n, m, 4, POISSON_SCALE, seed),
+        }
+    }
+}
+
 words!(BenchmarkName, "benchmark" { A = "a", B = "b", C = "c", D = "d", Poisson = "poisson" });
-words!(Size, "size" { Full = "full", Small = "small" });
+words!(Size, "size" { Full = "full", Medium = "medium", Small = "small" });
 
 /// The kind of W's columns and H's rows, for figures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -107,10 +134,8 @@ impl Dataset {
         seed: u64,
         published: Option<&Path>,
     ) -> Result<Vec<Self>> {
-        let (n, m) = match size {
-            Size::Full => (1000, 50),
-            Size::Small => (120, 24),
-        };
+        let ([_, m], [_, side]) = size.numbers();
+        let data = || benchmark.made(size, seed);
         let made = |what: &str| format!("{what}, made here with seed {seed}.");
         let both_ranks = |name: &'static str, x: Option<Array2<f64>>| {
             let ranks = x.map(|x| [4, 5].map(|rank| Self::published(name, &x, rank)));
@@ -120,24 +145,22 @@ impl Dataset {
         match benchmark {
             BenchmarkName::A => {
                 let what = "W = max(normal, 0), H uniform on (0, 1)";
-                let data = benchmark_a(n, m, 4, seed);
                 all.push(Self::made(
                     "a",
                     "Benchmark A",
                     made(what),
-                    data,
+                    data(),
                     Arrangement::Unordered,
                 ));
                 all.extend(both_ranks("a", published.map(published_a).transpose()?));
             }
             BenchmarkName::B => {
                 let what = "W clipped sinusoids, H uniform with a tenth of zeros (α_H = 0.1)";
-                let data = benchmark_b(n, m, 4, seed);
                 all.push(Self::made(
                     "b",
                     "Benchmark B",
                     made(what),
-                    data,
+                    data(),
                     Arrangement::Signals,
                 ));
                 all.extend(both_ranks("b", published.map(published_b).transpose()?));
@@ -154,7 +177,7 @@ impl Dataset {
                     None => {
                         let what = "W spectra of Gaussian and Lorentzian peaks, H uniform with a \
                                     tenth of zeros (α_H = 0.1)";
-                        (benchmark_c(n, m, 5, seed), made(what))
+                        (data(), made(what))
                     }
                 };
                 all.push(Self::made(
@@ -166,10 +189,6 @@ impl Dataset {
                 ));
             }
             BenchmarkName::D => {
-                let (bands, side) = match size {
-                    Size::Full => (224, MAP_SIDE),
-                    Size::Small => (48, 12),
-                };
                 let (data, origin) = match published {
                     Some(folder) => (
                         published_d(folder, side, 5, seed)?,
@@ -182,7 +201,7 @@ impl Dataset {
                     None => {
                         let what = "W smooth reflectances more than 15° apart, H smooth abundance \
                                     maps that sum to 1";
-                        (benchmark_d(bands, side, 5, seed), made(what))
+                        (data(), made(what))
                     }
                 };
                 all.push(Self::made(
@@ -195,13 +214,12 @@ impl Dataset {
             }
             BenchmarkName::Poisson => {
                 let what = "Poisson counts whose means are ten times benchmark A";
-                let data = poisson(n, m, 4, POISSON_SCALE, seed);
                 let title = "Counts of benchmark A";
                 all.push(Self::made(
                     "poisson",
                     title,
                     made(what),
-                    data,
+                    data(),
                     Arrangement::Unordered,
                 ));
             }

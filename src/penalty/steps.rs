@@ -12,11 +12,11 @@ use crate::split::{MajoriserPowers, Split};
 /// Differences that grow in proportion to a jump, so that each *column* of the factor is piecewise
 /// constant: total variation, with corners that are rounded relative to the size of the entries.
 ///
-/// $$ \sum_i r_i(W) = \sum_{\text{edges } ij} a_{ij} \sum_k R_{ij,k} - \epsilon (w_{i,k} + w_{j,k}), \qquad R_{ij,k} = \sqrt{(w_{i,k} - w_{j,k})^2 + \epsilon^2 (w_{i,k} + w_{j,k})^2} $$
+/// $$ \sum_i r_i(W) = \sum_{\text{edges } ij} a_{ij} \sum_k \big(R_{ij,k} - \epsilon (w_{i,k} + w_{j,k})\big), \qquad R_{ij,k} = \sqrt{(w_{i,k} - w_{j,k})^2 + \epsilon^2 (w_{i,k} + w_{j,k})^2} $$
 ///
 /// A jump that is large beside `ε (w_i + w_j)` costs its size, a small one about its square.
-/// ([`Smooth`] lets every jump cost its square, so it rounds the corners of a step.) ε needs no unit,
-/// and the penalty is as many times larger as W is. The edges are those of a chain, or of a
+/// ([`Smooth`] lets every jump cost its square, so it rounds the corners of a step.) ε has no unit:
+/// if W is c times as large, so is the penalty. The edges are those of a chain, or of a
 /// [`Graph`]. Half of every edge belongs to each of its rows, so it has the weight `e = ½ a (λ_i +
 /// λ_j)`, and the gradient splits into
 ///
@@ -64,6 +64,12 @@ impl<Neighbours> Steps<Neighbours> {
         self
     }
 
+    /// ε, or 0 if R is.
+    #[inline]
+    fn corner_at(&self, inverse: f64) -> f64 {
+        if inverse > 0.0 { self.corner } else { 0.0 }
+    }
+
     /// 1 + ε² and 1 − ε².
     fn factors(&self) -> [f64; 2] {
         let square = self.corner * self.corner;
@@ -75,6 +81,8 @@ impl<Neighbours> Steps<Neighbours> {
 struct Jump {
     /// 1 / R, or 0 if R is.
     inverse: Tensor<2>,
+    /// ε, or 0 if R is.
+    corner: Tensor<2>,
     /// Both ends divided by R.
     here: Tensor<2>,
     there: Tensor<2>,
@@ -90,8 +98,9 @@ impl Jump {
         let zero = square.clone().lower_elem(floor * floor);
         // (Filled before the root, whose derivative is infinite at 0.)
         let inverse = square.mask_fill(zero.clone(), 1.0).sqrt().recip();
-        let inverse = inverse.mask_fill(zero, 0.0);
+        let inverse = inverse.mask_fill(zero.clone(), 0.0);
         Self {
+            corner: inverse.full_like(corner).mask_fill(zero, 0.0),
             here: a * inverse.clone(),
             there: b * inverse.clone(),
             inverse,
@@ -169,10 +178,15 @@ impl<P: Along> Coupling for Steps<P> {
             };
         };
         let of_edge = edges.weights(weight);
-        let Jump { here, there, .. } = Jump::new(edges.of(w), self.corner);
+        let Jump {
+            here,
+            there,
+            corner,
+            ..
+        } = Jump::new(edges.of(w), self.corner);
         let [plus, minus] = self.factors();
         let positive = |end: &Tensor<2>| end.clone() * of_edge.clone() * plus;
-        let negative = |end: &Tensor<2>| (end.clone() * minus + self.corner) * of_edge.clone();
+        let negative = |end: &Tensor<2>| (end.clone() * minus + corner.clone()) * of_edge.clone();
         Split {
             positive: edges.summed([positive(&here), positive(&there)], w),
             negative: edges.summed([negative(&there), negative(&here)], w),
@@ -197,6 +211,7 @@ impl<P: Along> Coupling for Steps<P> {
             inverse,
             here,
             there,
+            ..
         } = Jump::new(edges.of(w), self.corner);
         let [of_here, of_there] = edges.of(direction).map(|end| end * inverse.clone());
         let [plus, minus] = self.factors();
@@ -224,6 +239,7 @@ impl<P: Along> Coupling for Steps<P> {
             inverse,
             here,
             there,
+            ..
         } = Jump::new(edges.of(w), self.corner);
         let [positive_here, positive_there] = edges.of(&parts.positive);
         let [negative_here, negative_there] = edges.of(&parts.negative);
@@ -243,13 +259,18 @@ impl<P: Along> Coupling for Steps<P> {
         let Some(edges) = self.neighbours.edges_of(w).beside(w) else {
             return Some(w.zeros_like());
         };
-        let Jump { here, there, .. } = Jump::new(edges.of(w), self.corner);
+        let Jump {
+            here,
+            there,
+            corner,
+            ..
+        } = Jump::new(edges.of(w), self.corner);
         let [positive_here, positive_there] = edges.of(&parts.positive);
         let [negative_here, negative_there] = edges.of(&parts.negative);
         let [plus, minus] = self.factors();
         let along = (positive_here * here.clone() + positive_there * there.clone()) * plus
-            + negative_here * (there * minus + self.corner)
-            + negative_there * (here * minus + self.corner);
+            + negative_here * (there * minus + corner.clone())
+            + negative_there * (here * minus + corner);
         let half = along * edges.strengths.clone() * 0.5;
         Some(edges.summed([half.clone(), half], w))
     }
@@ -288,7 +309,7 @@ impl<P: Along> HostPenalty for Steps<P> {
                     let edge = weight_of(weight, [i, j], strength, k);
                     let inverse = inverse_of_root(own[k], other[k], self.corner);
                     positive[k] += edge * plus * own[k] * inverse;
-                    negative[k] += edge * (minus * other[k] * inverse + self.corner);
+                    negative[k] += edge * (minus * other[k] * inverse + self.corner_at(inverse));
                 }
             }
         }
@@ -321,10 +342,11 @@ impl<P: Along> HostPenalty for Steps<P> {
                     let turn = here * of_here + there * of_there;
                     let slope = plus * here - minus * there;
                     factor[k] += edge * inverse * (of_here - slope * turn);
+                    let corner = self.corner_at(inverse);
                     // Half of the edge's cotangent, because both ends share it.
                     let along = plus * (positive[k] * here + positive_there[k] * there)
-                        + negative[k] * (minus * there + self.corner)
-                        + negative_there[k] * (minus * here + self.corner);
+                        + negative[k] * (minus * there + corner)
+                        + negative_there[k] * (minus * here + corner);
                     weights[k] += 0.5 * strength * along;
                 }
             }

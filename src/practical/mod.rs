@@ -192,7 +192,7 @@ impl Practical {
         match stage {
             Stage::Plain | Stage::SolvedAgain => LONGEST / STRIDE,
             Stage::Tuned => self.config.max_iterations,
-            Stage::Refit => self.refit,
+            Stage::Refit => self.refit / self.refit_bunch(STRIDE),
         }
     }
 

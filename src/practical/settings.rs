@@ -58,6 +58,7 @@ impl Practical {
         config.lambda = LambdaStart::Auto;
         config
             .with_method(method)
+            .with_bunch_over(BunchOver::Both)
             .with_bunch(STRIDE)
             .with_max_iterations(LONGEST / STRIDE)
             .with_tolerance(0.0)
@@ -81,14 +82,25 @@ impl Practical {
     /// stage. (Factors are normalised before each bunch. Within a bunch they may change their scale
     /// to lower the penalty, so that λ has less effect in a long bunch.)
     pub(super) fn all_entries(&self, winner: Stage) -> AltBiConfig {
-        let length = match winner {
-            Stage::Tuned => self.config.bunch,
-            Stage::Plain | Stage::SolvedAgain | Stage::Refit => STRIDE,
+        let config = self.updates(Method::Frozen);
+        let (config, longest) = match winner {
+            Stage::Tuned => (
+                config.with_bunch_over(self.config.bunch_over),
+                self.config.bunch,
+            ),
+            Stage::Plain | Stage::SolvedAgain | Stage::Refit => (config, STRIDE),
         };
-        let length = length.min(self.refit.max(1));
-        self.updates(Method::Frozen)
+        let length = self.refit_bunch(longest);
+        config
             .with_bunch(length)
             .with_warm_up(0)
-            .with_max_iterations(self.refit.div_ceil(length).max(1))
+            .with_max_iterations((self.refit / length).max(1))
+    }
+
+    /// The longest bunch, up to this one, of which whole ones make the refit.
+    pub(super) fn refit_bunch(&self, longest: usize) -> usize {
+        let lengths = (1..=longest.min(self.refit.max(1))).rev();
+        let mut whole = lengths.filter(|length| self.refit.is_multiple_of(*length));
+        whole.next().unwrap_or(1)
     }
 }

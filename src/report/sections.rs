@@ -268,7 +268,8 @@ pub(super) fn candidates(run: &RunRecords) -> String {
     };
     let _ = writeln!(
         text,
-        "</table><p class=\"small\">In bold: the winner. Plain updates win unless the lowest outer \
+        "</table><p class=\"small\">An iteration has five updates, in the tuned run a bunch. In bold: \
+         the winner. Plain updates win unless the lowest outer \
          error beats theirs by more than a standard error. {refit} The curves below are those of \
          the run that tuned λ.</p></section>"
     );

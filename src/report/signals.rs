@@ -35,8 +35,15 @@ pub(super) fn view(run: &RunRecords, side: Side) -> View {
     if let Some(places) = run.labels.ordered(side, count) {
         return View::Curves(Some(places));
     }
+    // (Steps along a graph do not follow the order.)
+    let graph = match side {
+        Side::W => "graph",
+        Side::H => "graph-h",
+    };
+    let in_order = run.summary["settings"][graph].is_null();
     let mut penalties = run.penalties.iter().filter(|one| one.factor == side);
-    match penalties.any(|one| ["smooth", "steps"].contains(&one.penalty.as_str())) {
+    let uses_order = |name: &str| name == "smooth" || (name == "steps" && in_order);
+    match penalties.any(|one| uses_order(&one.penalty)) {
         true => View::Curves(None),
         false => View::Features,
     }

@@ -292,7 +292,11 @@ impl<'a> Books<'a> {
     ) -> Result<Solved> {
         let config = self.plain_config();
         let solver = match initial {
-            Some(initial) => self.plain_solver(config.with_initial(initial)),
+            Some(initial) => {
+                // The common start is not its own.
+                self.ledger.begin_again();
+                self.plain_solver(config.with_initial(initial))
+            }
             None => self.plain_solver(config).with_factors(self.start()),
         };
         let (mut state, mut stepper) = solver.begin(&self.task.split)?;

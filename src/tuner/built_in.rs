@@ -16,7 +16,7 @@ pub enum BuiltIn {
     Plain,
     /// No penalty, not stopped.
     None,
-    /// No penalty, ended as scikit-learn ends by default.
+    /// No penalty, started and ended as scikit-learn does by default.
     ScikitLearn,
     /// λ = 0.5.
     Fixed,

@@ -78,6 +78,11 @@ impl<'a> Ledger<'a> {
         self.budget = f64::INFINITY;
     }
 
+    /// Forgets all work and all errors.
+    pub(crate) fn begin_again(&mut self) {
+        *self = Self::new(self.budget, self.going);
+    }
+
     /// Leaves out the time since the last record.
     pub(crate) fn skip_time(&mut self) {
         self.clock = Instant::now();

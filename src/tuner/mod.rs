@@ -3,14 +3,15 @@
 //! All rivals run on the same [`Task`]: the same data, held-out entries and start. Every solve
 //! keeps the iterate with the lowest held-out error. All have the same budget of updates; updates
 //! with hypergradients are charged at their measured cost. Beyond the budget, the chosen λ is solved
-//! for again from both iterates of plain updates that `practical` may start from.
+//! for again from both iterates of plain updates that `practical` may start from. If that does not
+//! beat plain updates by the margin of `practical`, plain updates are the answer.
 //!
 //! | rival | choice of λ | file |
 //! |---|---|---|
 //! | `practical` | hypergradients, the preset [`practical`](mod@crate::practical) | `hypergradient` |
 //! | `plain` | no penalty; stopped early | `single` |
 //! | `none` | no penalty; not stopped | `single` |
-//! | `scikit-learn` | no penalty; ended as scikit-learn's updates are by default | `single` |
+//! | `scikit-learn` | no penalty; started and ended as scikit-learn's updates are by default | `single` |
 //! | `fixed` | λ = 0.5, as the paper's P-MU | `single` |
 //! | `exponential` | λ₀ e^(−τk) along the run | `exponential` |
 //! | `grid` | equally spaced in log λ | `grid` |

@@ -26,13 +26,12 @@ pub(super) fn none(mut books: Books<'_>) -> Result<Answer> {
     books.answer_as_it_is(solved)
 }
 
-/// scikit-learn's defaults (`NMF(solver="mu")`): no penalty, the start NNDSVDa (if the rank is not
-/// larger than a side of X), at most 200 updates of both factors, and an end when ten of them lower the
-/// square root of D by less than 1e-4 of its first value. It does not look at the held-out data.
+/// scikit-learn's defaults (`NMF(solver="mu")`): no penalty, the start NNDSVDa, at most 200 updates of
+/// both factors, and an end when ten of them lower the square root of D by less than 1e-4 of its first
+/// value. It does not look at the held-out data.
 /// (scikit-learn itself cannot have missing entries.)
 pub(super) fn scikit_learn(mut books: Books<'_>) -> Result<Answer> {
-    let [n, m] = books.task.split.shape();
-    let initial = (books.task.rank <= n.min(m)).then_some(Initial::Nndsvda);
+    let initial = Some(Initial::Nndsvda);
     let solved = books.solve_to_the_end(MOST_UPDATES, Some(TOLERANCE), initial)?;
     books.answer_as_it_is(solved)
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use ndarray::Array2;
+use ndarray::{ArcArray2, Array2};
 
 use crate::criterion::{OuterError, Unseen};
 use crate::data::{Benchmark, Noise};
@@ -19,9 +19,9 @@ pub enum Judge {
     /// None: only the held-out error is known.
     Nobody,
     /// The matrix without noise.
-    Truth(Arc<Array2<f64>>),
+    Truth(ArcArray2<f64>),
     /// Test entries that no rival sees: their matrix, and their weights.
-    Test(Problem, Weights),
+    Test(Box<Problem>, Weights),
 }
 
 /// A matrix, its held-out part, and the penalties of its factors.
@@ -75,7 +75,7 @@ impl Task {
             let tested = problem.speckled(test, seed ^ 0x7465_7374)?;
             let unseen = tested.held_out_weights().expect("they were taken").clone();
             let seen = problem.with_weights(tested.mask().cloned(), None)?;
-            (seen, Judge::Test(problem, unseen))
+            (seen, Judge::Test(Box::new(problem), unseen))
         } else {
             (problem, Judge::Nobody)
         };
@@ -106,7 +106,7 @@ impl Task {
         let problem = Problem::new(&noisy.x, Precision::F64)?;
         problem.check_domain(settings.divergence.as_ref())?;
         let mut task = Self::of_data(problem, 0.0, settings, seed)?;
-        task.judge = Judge::Truth(Arc::new(noisy.w.dot(&noisy.h)));
+        task.judge = Judge::Truth(noisy.w.dot(&noisy.h).into_shared());
         Ok(task)
     }
 
@@ -119,8 +119,8 @@ impl Task {
             Judge::Nobody => f64::NAN,
             Judge::Truth(truth) => {
                 let y = factors.w.dot(&factors.h);
-                let squares = |matrix: &Array2<f64>| matrix.iter().map(|x| x * x).sum::<f64>();
-                squares(&(&**truth - &y)) / squares(truth)
+                let differences = truth.iter().zip(&y).map(|(truth, y)| (truth - y).powi(2));
+                differences.sum::<f64>() / truth.iter().map(|truth| truth * truth).sum::<f64>()
             }
             Judge::Test(problem, weights) => {
                 // A few entries with WH near 0 would dominate KL.

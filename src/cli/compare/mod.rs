@@ -9,11 +9,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::criterion::Unseen;
 use crate::data::{Noise, fingerprint, text_fingerprint};
+use crate::experiment::{BenchmarkName, Size};
 use crate::problem::Weights;
 use crate::report::{KeptRecords, data_name};
 use crate::tuner::{BuiltIn, ContestSettings, Judge, RIVALS, Rival, Standing, Task, contest};
 use crate::{Divergence, Error, Result, Scope};
-use clap::{Args, ValueEnum};
+use clap::Args;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 
 use self::store::Store;
 use super::Ending;
@@ -38,12 +40,12 @@ pub struct CompareArguments {
     /// The matrix X, as for fit [default: a benchmark with noise]
     data: Option<String>,
     /// Benchmark without DATA, with the noise that the divergence is made for
-    #[arg(long, default_value = "b", conflicts_with = "data")]
-    benchmark: CleanBenchmark,
+    #[arg(long, default_value = "b", value_parser = clean_benchmark(), conflicts_with = "data")]
+    benchmark: BenchmarkName,
     /// Size of the benchmark; small: 120×24, and 48×144 for d; medium: 400×40, 100×400;
     /// full: 1000×50, 224×3025
-    #[arg(long, default_value = "medium", conflicts_with = "data")]
-    size: BenchmarkSize,
+    #[arg(long, default_value = "medium", value_parser = words::<Size>(), conflicts_with = "data")]
+    size: Size,
     /// Number of components r (scikit-learn: n_components) [default: the benchmark's own]
     #[arg(long)]
     rank: Option<usize>,
@@ -82,21 +84,9 @@ const MOST_UPDATES: f64 = 1e7;
 /// Largest number of runs of a comparison.
 const MOST_RUNS: usize = 1000;
 
-/// `--benchmark`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum CleanBenchmark {
-    A,
-    B,
-    C,
-    D,
-}
-
-/// `--size`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum BenchmarkSize {
-    Small,
-    Medium,
-    Full,
+/// The benchmarks that can get noise. (Those of `poisson` have it.)
+fn clean_benchmark() -> impl TypedValueParser<Value = BenchmarkName> {
+    PossibleValuesParser::new(["a", "b", "c", "d"]).try_map(|word| word.parse())
 }
 
 impl CompareArguments {
@@ -264,7 +254,7 @@ impl CompareArguments {
             text += &task.split.mask().map(weights).unwrap_or_default();
             match &task.judge {
                 Judge::Nobody => {}
-                Judge::Truth(truth) => text += &fingerprint(&truth.as_ref().clone().into()),
+                Judge::Truth(truth) => text += &fingerprint(&truth.to_owned().into()),
                 Judge::Test(_, of_test) => text += &weights(of_test),
             }
         }

@@ -3,30 +3,16 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::data::{
-    Benchmark, Noise, Source, benchmark_a, benchmark_b, benchmark_c, benchmark_d, read_matrix,
-};
+use crate::data::{Noise, Source, read_matrix};
 use crate::report::Labels;
 use crate::tuner::{Judge, Task, TaskSettings};
 use crate::{Divergence, Error, Precision, Result};
 
-use super::{BenchmarkSize, CleanBenchmark, CompareArguments};
+use ndarray::Array2;
+
+use super::CompareArguments;
 
 impl CompareArguments {
-    fn benchmark(&self, seed: u64) -> Benchmark {
-        let (n, m, bands, side) = match self.size {
-            BenchmarkSize::Small => (120, 24, 48, 12),
-            BenchmarkSize::Medium => (400, 40, 100, 20),
-            BenchmarkSize::Full => (1000, 50, 224, 55),
-        };
-        match self.benchmark {
-            CleanBenchmark::A => benchmark_a(n, m, 4, seed),
-            CleanBenchmark::B => benchmark_b(n, m, 4, seed),
-            CleanBenchmark::C => benchmark_c(n, m, 5, seed),
-            CleanBenchmark::D => benchmark_d(bands, side, 5, seed),
-        }
-    }
-
     pub(super) fn tasks(&self) -> Result<Vec<Task>> {
         let divergence: Arc<dyn Divergence> = Arc::new(self.search.divergence);
         // (Neighbours are computed from the data that are not held out.)
@@ -58,7 +44,7 @@ impl CompareArguments {
             }
             let noise = Noise::of_beta(self.search.divergence.0);
             let tasks = seeds.map(|seed| {
-                let clean = self.benchmark(seed);
+                let clean = self.benchmark.made(self.size, seed);
                 let rank = self.rank.unwrap_or(clean.w.ncols());
                 Task::of_benchmark(&clean, noise, settings(rank), seed)
                     .and_then(|task| with_graphs(task, None))
@@ -72,7 +58,7 @@ impl CompareArguments {
         let labels = data.labels;
         problem.check_domain(divergence.as_ref())?;
         let truth = self.truth.as_ref().map(|path| read_matrix(Path::new(path)));
-        let truth = truth.transpose()?.map(Arc::new);
+        let truth = truth.transpose()?.map(Array2::into_shared);
         if let Some(truth) = &truth {
             let found = [truth.nrows(), truth.ncols()];
             if found != problem.shape() {

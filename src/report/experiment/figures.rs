@@ -140,6 +140,9 @@ fn median_curve(
     x: impl Fn(&CurvePoint) -> f64,
     y: impl Fn(&CurvePoint) -> f64,
 ) -> Vec<(f64, f64)> {
+    // (The curve of a fit that broke down ends too early.)
+    let whole = trials.iter().filter(|trial| trial.breakdown.is_none());
+    let trials: Vec<&TrialRecord> = whole.collect();
     let shortest = trials.iter().map(|trial| trial.curve.len()).min();
     let at = |index: usize| {
         let mut values: Vec<f64> = trials.iter().map(|trial| y(&trial.curve[index])).collect();
