@@ -11,7 +11,7 @@ use altbi::criterion::OuterError;
 use altbi::data::{Benchmark, Noise, benchmark_b, benchmark_c, benchmark_d};
 use altbi::practical::Practical;
 use altbi::tuner::{BuiltIn, ContestSettings, Judge, Rival, Task, TaskSettings, contest};
-use altbi::{Beta, Factors, L1, PenaltyTerm, Result, Scope, Side, Smooth};
+use altbi::{Beta, Factors, L1, PenaltyTerm, Result, Side, Smooth};
 use rayon::prelude::*;
 
 /// Those of the table in docs/choosing-lambda.md.

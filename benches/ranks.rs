@@ -11,7 +11,7 @@ use altbi::metrics::recovery;
 use altbi::ranks::{RankBy, RankSearch};
 use altbi::tuner::{BuiltIn, ContestSettings, Rival, Task, TaskSettings, contest};
 use altbi::{
-    AltBiConfig, Beta, Factors, L1, Method, NoPenalty, PenaltyTerm, Precision, Problem, Scope, Side,
+    AltBiConfig, Beta, Factors, L1, Method, NoPenalty, PenaltyTerm, Precision, Problem, Side,
 };
 use ndarray::{Array2, ArrayView1};
 use rand::rngs::ChaCha8Rng;
