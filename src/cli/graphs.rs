@@ -65,8 +65,8 @@ impl FromStr for Shape {
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = super::headings::PENALTIES)]
 pub struct GraphArguments {
-    /// Graph of the penalty graph (or steps) on W: a file (edge list or Matrix Market), or knn:<k>, the k
-    /// nearest neighbours of each row of X, by the data that the updates see
+    /// Graph of the penalty graph (or steps) on W: a file (edge list or Matrix Market), or knn:<k>,
+    /// the k nearest neighbours of each row of X, by the data that the updates see
     #[arg(long, value_name = "FILE")]
     pub graph: Option<GraphArgument>,
     /// The same on H, for the columns of X

@@ -45,7 +45,7 @@ pub struct Task {
     pub seed: u64,
 }
 
-/// What every rival of a task fits, and the outer error by which it chooses.
+/// The settings that all rivals of a task share.
 #[derive(Clone)]
 pub struct TaskSettings {
     /// r.
