@@ -45,6 +45,37 @@ fn json(text: &str) -> Value {
 const STRUCTURE: &str = "--penalize both --penalty smooth --penalty-h l1";
 
 #[test]
+fn practical_smooths_the_outer_error_of_data_with_many_zeros() {
+    let folder = tempfile::tempdir().unwrap();
+    // Few counts, in other units: not whole numbers, many zeros.
+    let noisy = Noise::Poisson(1.0).on(&benchmark_b(60, 20, 3, 4), 4);
+    let x = &noisy.x * 0.37;
+    let zeros = 100.0 * x.iter().filter(|x| **x == 0.0).count() as f64 / x.len() as f64;
+    assert!(zeros > 20.0, "{zeros}");
+    write_npy(&folder.path().join("x.npy"), &x).unwrap();
+    let fit = "fit x.npy --rank 3 --preset practical --penalize h --penalty-h l1 --json";
+    let printed = json(&succeed(&folder, &format!("{fit} --out run")));
+    let outer = printed["outer"].as_str().unwrap();
+    let c = outer.strip_prefix("held-out:0.1 by smoothed-kl:").unwrap();
+    let half = x.mean().unwrap() / 2.0;
+    assert!(
+        (c.parse::<f64>().unwrap() / half - 1.0).abs() < 0.005,
+        "{outer}, {half}"
+    );
+    let reason = printed["outer_reason"].as_str().unwrap();
+    assert!(reason.contains(&format!("{zeros:.0} % zeros")), "{reason}");
+    // A user's choice of the divergence stays.
+    let printed = json(&succeed(&folder, &format!("{fit} --outer-divergence kl")));
+    assert_eq!(printed["outer"], "held-out:0.1 by kl");
+    // The same run from its configuration.
+    succeed(&folder, "fit --config run/config.toml --quiet --out again");
+    assert_eq!(matrix(&folder, "run/W.npy"), matrix(&folder, "again/W.npy"));
+    // Judged alike: the comparison names the same outer error.
+    let compare = "compare x.npy --rank 3 --penalize h --penalty-h l1 --rivals plain --runs 1";
+    assert!(succeed(&folder, compare).contains(&format!("outer error {outer}")));
+}
+
+#[test]
 fn practical_keeps_its_candidates_and_repeats_from_its_configuration() {
     let folder = folder_with_data();
     let fit = format!("fit x.npy --rank 4 --preset practical {STRUCTURE} --json");

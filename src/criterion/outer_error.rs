@@ -11,6 +11,9 @@ use crate::problem::Problem;
 
 /// The default share of the data that the updates never see.
 pub(super) const SHARE: f64 = 0.1;
+/// From this share of zeros on, KL on held-out entries is smoothed. (With 5 to 7 % of zeros
+/// smoothing changed nothing, with 21 % or more it lowered the error or changed nothing.)
+const MANY_ZEROS: f64 = 0.1;
 
 /// The part of the data that the updates never see.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -78,8 +81,9 @@ impl FromStr for Unseen {
 pub struct OuterError {
     /// The part of the data that the updates never see.
     pub unseen: Unseen,
-    /// The divergence. `None` means the problem's, or [`SmoothedKl::HALF`] for thinned counts under
-    /// KL.
+    /// The divergence. `None` means the problem's. Under KL there are two exceptions:
+    /// [`SmoothedKl::HALF`] for thinned counts, and, if the data decide, [`SmoothedKl`] with half
+    /// the mean of X for held-out entries of data with many zeros.
     pub divergence: Option<Outer>,
 }
 
@@ -103,17 +107,21 @@ impl OuterError {
     /// The same with [`Unseen::ByData`] replaced by the choice for these data.
     #[must_use]
     pub fn for_data(self, problem: &Problem, divergence: &dyn Divergence) -> Self {
-        let of_counts = divergence.is_of_counts();
-        let unseen = match self.unseen {
-            Unseen::ByData if of_counts && problem.has_counts() => Unseen::Counts(SHARE),
-            Unseen::ByData => Unseen::Entries(SHARE),
-            decided => decided,
+        let is_kl = divergence.is_of_counts();
+        let (unseen, smoothed) = match self.unseen {
+            Unseen::ByData if is_kl && problem.has_counts() => {
+                (Unseen::Counts(SHARE), Some(SmoothedKl::HALF))
+            }
+            Unseen::ByData if is_kl && problem.share_of_zeros() >= MANY_ZEROS => {
+                (Unseen::Entries(SHARE), half_the_mean(problem))
+            }
+            Unseen::ByData => (Unseen::Entries(SHARE), None),
+            Unseen::Counts(share) if is_kl => (Unseen::Counts(share), Some(SmoothedKl::HALF)),
+            decided => (decided, None),
         };
-        let smoothed = Outer::SmoothedKl(SmoothedKl::HALF);
-        let smoothed = (of_counts && matches!(unseen, Unseen::Counts(_))).then_some(smoothed);
         Self {
             unseen,
-            divergence: self.divergence.or(smoothed),
+            divergence: self.divergence.or(smoothed.map(Outer::SmoothedKl)),
         }
     }
 
@@ -138,10 +146,19 @@ impl OuterError {
                 format!("{reason}, which are not taken for counts")
             }
         };
+        let zeros = match unseen {
+            Unseen::Entries(_) => {
+                format!(
+                    " in data with {:.0} % zeros",
+                    100.0 * problem.share_of_zeros()
+                )
+            }
+            _ => String::new(),
+        };
         let smoothed = match (self.divergence, by) {
             (None, Some(by)) => format!(
-                "; measured by {by}, because under KL a few entries where WH is almost zero would \
-                 decide"
+                "; measured by {by}, because under KL{zeros} a few entries where WH is almost zero \
+                 would decide"
             ),
             _ => String::new(),
         };
@@ -175,6 +192,12 @@ impl OuterError {
     }
 }
 
+/// Smoothed KL with half the mean of X, rounded to three digits. `None` if X is zero.
+fn half_the_mean(problem: &Problem) -> Option<SmoothedKl> {
+    let rounded: f64 = format!("{:.2e}", problem.mean() / 2.0).parse().ok()?;
+    (rounded > 0.0).then_some(SmoothedKl(rounded))
+}
+
 impl fmt::Display for OuterError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.divergence {
@@ -205,6 +228,42 @@ mod tests {
         for wrong in ["held-out", "held-out:", "thinned:x", "test", "train:0.1"] {
             assert!(wrong.parse::<Unseen>().is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn many_zeros_are_measured_by_smoothed_kl() {
+        // Half of these entries are zero, and the mean is 0.77.
+        let x = ndarray::Array2::from_shape_fn((10, 12), |(i, j)| match (i + j) % 2 {
+            0 => 0.0,
+            _ => 1.0 + 0.1 * ((i * j) % 11) as f64,
+        });
+        let mean = x.sum() / 120.0;
+        let problem = Problem::new(&x, Precision::F64).unwrap();
+        let found = OuterError::default().for_data(&problem, &Beta::KL);
+        assert_eq!(found.unseen, Unseen::Entries(SHARE));
+        let Some(Outer::SmoothedKl(SmoothedKl(c))) = found.divergence else {
+            panic!("{found}")
+        };
+        assert!((c - mean / 2.0).abs() < 0.005 * c, "{c}, {mean}");
+        let reason = OuterError::default().reason(&problem, &Beta::KL).unwrap();
+        assert!(reason.contains("50 % zeros"), "{reason}");
+        // The same data in other units: c has the unit of X.
+        let scaled = Problem::new(&(&x * 1e-6), Precision::F64).unwrap();
+        let of_scaled = OuterError::default().for_data(&scaled, &Beta::KL);
+        let Some(Outer::SmoothedKl(SmoothedKl(of_scaled))) = of_scaled.divergence else {
+            panic!("{of_scaled}")
+        };
+        assert!((of_scaled * 1e6 - c).abs() < 1e-12 * c, "{of_scaled}, {c}");
+        // If these zeros are missing, X has none.
+        let observed = x.mapv(|x| f64::from(x > 0.0));
+        let masked = Problem::masked(&x, &observed, Precision::F64).unwrap();
+        let found = OuterError::default().for_data(&masked, &Beta::KL);
+        assert_eq!(found, OuterError::from(Unseen::Entries(SHARE)));
+        // A choice by the user stays, and other divergences do not need it.
+        let asked = OuterError::from(Unseen::Entries(0.2));
+        assert_eq!(asked.for_data(&problem, &Beta::KL), asked);
+        let found = OuterError::default().for_data(&problem, &Beta::FROBENIUS);
+        assert_eq!(found.divergence, None);
     }
 
     #[test]

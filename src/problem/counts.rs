@@ -1,7 +1,7 @@
-//! Detection of whole numbers that are not counts.
+//! The kind of numbers in X: the share of zeros, and whole numbers that are not counts.
 
-use super::Problem;
 use super::checks::needed;
+use super::{Problem, Weights};
 
 /// The dispersion of X is tested only with at least this many degrees of freedom. Its standard
 /// error is then below 0.15.
@@ -19,6 +19,19 @@ const SOME: usize = 5;
 const MANY: usize = 20;
 
 impl Problem {
+    /// The weighted share of the observed entries that are zero.
+    pub(crate) fn share_of_zeros(&self) -> f64 {
+        let [n, m] = self.shape();
+        let mask = self.mask();
+        let positive = self.x().entries().filter(|(.., x)| *x > 0.0);
+        let positive =
+            positive.map(|(row, column, _)| mask.map_or(1.0, |mask| mask[(row, column)]));
+        let all = mask.map_or(n as f64 * m as f64, Weights::sum);
+        let mut totals = [positive.sum(), all];
+        self.processes().sum(&mut totals);
+        1.0 - totals[0] / totals[1]
+    }
+
     /// Returns true if whole numbers belong to a scale with an end (pixels, grades) and are not
     /// counts: they vary less than counts can, or pile up at their largest value. Pixels that do
     /// not reach the end of their scale look like counts.

@@ -112,8 +112,8 @@ impl Task {
 
     /// The judge's error of factors. Against the true matrix Y it is `‖Y − WH‖² / ‖Y‖²` for every
     /// divergence, because entries with WH near zero would dominate D(Y, WH). On test entries,
-    /// which have noise, it is the divergence per entry; for counts under KL it is smoothed KL. NaN
-    /// without a judge.
+    /// which have noise, it is the divergence per entry; under KL it is smoothed KL for counts and
+    /// for data with many zeros. NaN without a judge.
     pub fn judged(&self, factors: &Factors) -> f64 {
         match &self.judge {
             Judge::Nobody => f64::NAN,
