@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use pulp::{Simd, WithSimd};
 
-use super::entry::Entry;
+use super::any_entry::BetaEntry;
 use super::kernel::TRAY;
 use super::lanes::Real;
 use super::matrix::{PackTransposed, Storage};
@@ -71,14 +71,14 @@ pub(crate) struct RowOutcome {
 }
 
 /// A task over some rows, block by block.
-pub(super) struct BlockTask<'a, T, D> {
+pub(super) struct BlockTask<'a, T> {
     pub(super) shared: Shared<'a, T>,
     pub(super) rows: Rows<'a>,
     pub(super) scratch: &'a mut Scratch<T>,
-    pub(super) divergence: D,
+    pub(super) divergence: BetaEntry,
 }
 
-impl<T: Real, D: Entry> WithSimd for BlockTask<'_, T, D> {
+impl<T: Real> WithSimd for BlockTask<'_, T> {
     type Output = ();
 
     #[inline(always)]
@@ -112,17 +112,17 @@ impl<T: Real, D: Entry> WithSimd for BlockTask<'_, T, D> {
 }
 
 /// Some blocks that go through the bunch together.
-struct Group<'a, T, S, D> {
+struct Group<'a, T, S> {
     simd: S,
     shared: &'a Shared<'a, T>,
-    divergence: D,
+    divergence: BetaEntry,
     /// The first row, and the number of rows.
     first: usize,
     count: usize,
     lambda: &'a [f64],
 }
 
-impl<T: Real, S: Simd, D: Entry> Group<'_, T, S, D> {
+impl<T: Real, S: Simd> Group<'_, T, S> {
     #[inline(always)]
     fn run(&self, factor: &mut [f64], outcome: &mut [RowOutcome], scratch: &mut Scratch<T>) {
         let shared = self.shared;
@@ -318,7 +318,7 @@ impl<T: Real, S: Simd, D: Entry> Group<'_, T, S, D> {
                 sum.fill(T::from_f64(0.0));
                 sum
             });
-            if !D::POSITIVE_VARIES && source.is_none() {
+            if !self.divergence.positive_varies() && source.is_none() {
                 // ∇⁺ = 1: the sums of the other factor, for all rows.
                 let slots = sums.positive.chunks_exact_mut(lanes);
                 for (slots, sum) in slots.zip(self.shared.other_sums) {

@@ -5,8 +5,8 @@ use parking_lot::Mutex;
 use pulp::Arch;
 use rayon::prelude::*;
 
+use super::any_entry::BetaEntry;
 use super::block::{BlockTask, RowOutcome, Rows, Shared, Wanted};
-use super::entry::{Entry, Frobenius, General, ItakuraSaito, KullbackLeibler};
 use super::lanes::Real;
 use super::matrix::{Packed, Storage};
 use super::plan::Plan;
@@ -172,13 +172,7 @@ impl<T: Real> Fused<T> {
                 rows.div_ceil(tasks).next_multiple_of(ROWS)
             },
         };
-        let lambda = request.lambda;
-        match plan.divergence.0 {
-            2.0 => share.run(shared, Frobenius, factor, lambda, outcome),
-            1.0 => share.run(shared, KullbackLeibler, factor, lambda, outcome),
-            0.0 => share.run(shared, ItakuraSaito, factor, lambda, outcome),
-            beta => share.run(shared, General::new(beta), factor, lambda, outcome),
-        }
+        share.run(shared, factor, request.lambda, outcome);
         outcome
     }
 }
@@ -190,15 +184,15 @@ struct Share<'a, T> {
 }
 
 impl<T: Real> Share<'_, T> {
-    fn run<D: Entry>(
+    fn run(
         &self,
         shared: Shared<'_, T>,
-        divergence: D,
         factor: &mut [f64],
         lambda: &[f64],
         outcome: &mut [RowOutcome],
     ) {
         let size = self.rows_per_task;
+        let divergence = BetaEntry::new(shared.plan.divergence.0);
         let run = |index: usize, factor: &mut [f64], outcome: &mut [RowOutcome]| {
             let first = index * size;
             let rows = Rows {

@@ -21,6 +21,7 @@
 //! [`Mode`]: crate::Mode
 
 mod agreement;
+mod any_entry;
 mod block;
 mod bunch;
 mod entry;
@@ -47,11 +48,11 @@ use std::fmt;
 use ndarray::Array2;
 use serde::{Deserialize, Serialize};
 
-pub(crate) use self::entry::{Entry, Frobenius, General, ItakuraSaito, KullbackLeibler};
+pub(crate) use self::any_entry::{AnyEntry, BetaEntry, with_beta, with_entry};
+pub(crate) use self::entry::{Entry, Frobenius, ItakuraSaito, KullbackLeibler};
 pub(crate) use self::kernel::Sums;
 pub(crate) use self::lanes::{Lanes, Real};
 pub(crate) use self::matrix::lanes_here;
-pub(crate) use self::plug_in::PlugIn;
 pub(crate) use self::scratch::{Aligned, MOST_LANES};
 pub(crate) use self::step::Update;
 pub(crate) use agreement::agreement;

@@ -3,6 +3,7 @@
 
 use pulp::{Simd, WithSimd};
 
+use super::any_entry::{BetaEntry, with_beta};
 use super::entry::Entry;
 use super::evaluate::evaluate;
 use super::kernel::{Columns, RowState, Sums, accumulate, project};
@@ -45,21 +46,23 @@ impl<'a, T: Real> Panel<'a, T> {
 }
 
 /// Adds `(M ∇±) Hᵀ` of a panel, and its derivative, to sums.
-pub(super) struct Pass<'a, T, D> {
-    pub(super) divergence: D,
+pub(super) struct Pass<'a, T> {
+    pub(super) divergence: BetaEntry,
     pub(super) panel: Panel<'a, T>,
     pub(super) tray: &'a mut [T],
     pub(super) sums: Sums<&'a mut [T]>,
 }
 
-impl<T: Real, D: Entry> Pass<'_, T, D> {
+impl<T: Real> Pass<'_, T> {
     #[inline(always)]
     pub(super) fn run<const TANGENT: bool, const WEIGHTED: bool, S: Simd>(self, simd: S) {
-        simd.vectorize(Accumulate::<T, D, TANGENT, WEIGHTED>(self));
+        with_beta!(self.divergence, entry => {
+            simd.vectorize(Accumulate::<T, _, TANGENT, WEIGHTED>(self, entry));
+        });
     }
 }
 
-struct Accumulate<'a, T, D, const TANGENT: bool, const WEIGHTED: bool>(Pass<'a, T, D>);
+struct Accumulate<'a, T, D, const TANGENT: bool, const WEIGHTED: bool>(Pass<'a, T>, D);
 
 impl<T: Real, D: Entry, const TANGENT: bool, const WEIGHTED: bool> WithSimd
     for Accumulate<'_, T, D, TANGENT, WEIGHTED>
@@ -68,12 +71,10 @@ impl<T: Real, D: Entry, const TANGENT: bool, const WEIGHTED: bool> WithSimd
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
+        let Self(pass, divergence) = self;
         let Pass {
-            divergence,
-            panel,
-            tray,
-            sums,
-        } = self.0;
+            panel, tray, sums, ..
+        } = pass;
         accumulate::<T, S, D, TANGENT, WEIGHTED>(
             simd,
             divergence,
@@ -131,21 +132,23 @@ impl<T: Real> WithSimd for Multiply<'_, T> {
 }
 
 /// Adds a panel's divergence and its derivative to two vectors.
-pub(super) struct Evaluation<'a, T, D> {
-    pub(super) divergence: D,
+pub(super) struct Evaluation<'a, T> {
+    pub(super) divergence: BetaEntry,
     pub(super) panel: Panel<'a, T>,
     pub(super) tray: &'a mut [T],
     pub(super) error: &'a mut [T],
 }
 
-impl<T: Real, D: Entry> Evaluation<'_, T, D> {
+impl<T: Real> Evaluation<'_, T> {
     #[inline(always)]
     pub(super) fn run<const TANGENT: bool, const WEIGHTED: bool, S: Simd>(self, simd: S) {
-        simd.vectorize(Evaluate::<T, D, TANGENT, WEIGHTED>(self));
+        with_beta!(self.divergence, entry => {
+            simd.vectorize(Evaluate::<T, _, TANGENT, WEIGHTED>(self, entry));
+        });
     }
 }
 
-struct Evaluate<'a, T, D, const TANGENT: bool, const WEIGHTED: bool>(Evaluation<'a, T, D>);
+struct Evaluate<'a, T, D, const TANGENT: bool, const WEIGHTED: bool>(Evaluation<'a, T>, D);
 
 impl<T: Real, D: Entry, const TANGENT: bool, const WEIGHTED: bool> WithSimd
     for Evaluate<'_, T, D, TANGENT, WEIGHTED>
@@ -154,12 +157,10 @@ impl<T: Real, D: Entry, const TANGENT: bool, const WEIGHTED: bool> WithSimd
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
+        let Self(evaluation, divergence) = self;
         let Evaluation {
-            divergence,
-            panel,
-            tray,
-            error,
-        } = self.0;
+            panel, tray, error, ..
+        } = evaluation;
         let stored = T::vectors_mut::<S>(error);
         let mut error = [stored[0], stored[1]].map(|value| Lanes::new(simd, value));
         evaluate::<T, S, D, TANGENT, WEIGHTED>(

@@ -11,9 +11,10 @@ use std::ops::Range;
 use pulp::{Simd, WithSimd};
 
 use super::columns::{ColumnSums, MANY, Rows, lines_length, load_lines};
+use super::entries::Loop;
 use super::kernel::{TILE, WIDE, contract, load, products, store};
 use super::tile::{Tile, Tiles, Weighting};
-use crate::engine::{Aligned, Entry, Lanes, MOST_LANES, Real};
+use crate::engine::{Aligned, Lanes, MOST_LANES, Real};
 
 /// The cotangents that are given.
 #[derive(Debug, Clone, Copy)]
@@ -52,11 +53,11 @@ impl<'a> Of<'a> {
 }
 
 /// One pass over some columns of consecutive blocks of rows.
-pub(super) struct Cotangent<'a, T, D> {
+pub(super) struct Cotangent<'a, T> {
     pub(super) of: Of<'a>,
     /// The cotangents of [`Of::ColumnParts`], in the type of the pass.
     pub(super) of_columns_given: [&'a [T]; 2],
-    pub(super) tiles: Tiles<'a, T, D>,
+    pub(super) tiles: Tiles<'a, T>,
     /// The index of the first block.
     pub(super) first: usize,
     pub(super) columns: Range<usize>,
@@ -113,7 +114,7 @@ impl<T: Real> Memory<T> {
     }
 }
 
-impl<T: Real, D: Entry> WithSimd for Cotangent<'_, T, D> {
+impl<T: Real> WithSimd for Cotangent<'_, T> {
     type Output = ();
 
     #[inline(always)]
@@ -153,7 +154,7 @@ impl<T: Real, D: Entry> WithSimd for Cotangent<'_, T, D> {
                 let (own, rest) = block.split_at_mut(size);
                 let (of_negative, rest) = rest.split_at_mut(size);
                 let (of_positive, sums) = rest.split_at_mut(size);
-                let (own, of_negative, of_positive) = (&*own, &*of_negative, &*of_positive);
+                let (own, of_positive) = (&*own, &*of_positive);
                 self.tiles
                     .read::<S>(simd, self.first + index, from, own, other, &mut tile);
                 match self.of {
@@ -161,29 +162,31 @@ impl<T: Real, D: Entry> WithSimd for Cotangent<'_, T, D> {
                         // (Products of the rows' cotangents with the columns, or the reverse.)
                         let by_rows = matches!(self.of, Of::Parts(..));
                         let [first, second] = match by_rows {
-                            true => [(of_negative, other), (of_positive, other)],
+                            true => [(&*of_negative, other), (of_positive, other)],
                             false => [(own, given[0]), (own, given[1])],
                         };
                         products::<T, S>(simd, first.0, first.1, &mut tile.t[..vectors]);
-                        if D::POSITIVE_VARIES {
+                        if self.tiles.divergence.positive_varies() {
                             products::<T, S>(simd, second.0, second.1, &mut tile.u[..vectors]);
                         }
-                        if weighted {
-                            self.parts::<S, true>(simd, &mut tile);
-                        } else {
-                            self.parts::<S, false>(simd, &mut tile);
-                        }
                     }
-                    Of::Nothing if weighted => self.tiles.parts::<S, true>(simd, &mut tile),
-                    Of::Nothing => self.tiles.parts::<S, false>(simd, &mut tile),
-                    Of::Errors(_) if weighted => {
-                        self.errors::<S, true>(simd, of_negative, &mut tile);
-                    }
-                    Of::Errors(_) => self.errors::<S, false>(simd, of_negative, &mut tile),
+                    Of::Nothing | Of::Errors(_) => {}
                 }
+                let (what, rows): (_, &mut [T::Vector<S>]) = match self.of {
+                    Of::Parts(..) | Of::ColumnParts(..) => (Loop::PartsCotangent, &mut []),
+                    Of::Nothing => (Loop::Parts, &mut []),
+                    Of::Errors(_) => (Loop::ErrorsCotangent, &mut of_negative[..WIDE]),
+                };
+                self.tiles
+                    .entries::<S>(simd, what, weighted, &mut tile, rows);
                 if !self.of_rows.is_empty() && matches!(self.of, Of::Nothing) {
-                    self.errors_of_rows::<S>(simd, vectors, &tile, sums);
+                    // (With gaps, parts are not weighted, but errors are.)
+                    let weighted = self.tiles.blocks.weighting != Weighting::None;
+                    let sums = &mut sums[..WIDE];
+                    self.tiles
+                        .entries::<S>(simd, Loop::Errors, weighted, &mut tile, sums);
                 }
+                let of_negative = &*of_negative;
                 let t = &tile.t[..vectors];
                 let (negative, positive) = (&tile.negative[..vectors], &tile.positive[..vectors]);
                 if !self.of_rows.is_empty() && !matches!(self.of, Of::Nothing) {
@@ -244,7 +247,7 @@ impl<T: Real, D: Entry> WithSimd for Cotangent<'_, T, D> {
     }
 }
 
-impl<T: Real, D: Entry> Cotangent<'_, T, D> {
+impl<T: Real> Cotangent<'_, T> {
     /// The matrices of all blocks. The last block may have lanes without a row. Their factor is 1,
     /// so that entries are finite, and their cotangents are 0, so that they add 0 to the sums. If
     /// the rows have no cotangents, their factor takes that place, with 0 in those lanes.
@@ -299,79 +302,6 @@ impl<T: Real, D: Entry> Cotangent<'_, T, D> {
             for (lines, rows) in lines.chunks_exact_mut(of_line).zip(matrices) {
                 let rows = &rows[index * each..rows.len().min((index + 1) * each)];
                 load_lines::<T, S>(rows, self.rank, lines);
-            }
-        }
-    }
-
-    /// The derivative of the parts in y, from the products with their cotangents; and ∇⁻ and ∇⁺.
-    #[inline(always)]
-    fn parts<S: Simd, const WEIGHTED: bool>(&self, simd: S, tile: &mut Tile<T::Vector<S>>) {
-        let tiles = &self.tiles;
-        for group in tile.groups() {
-            for j in group {
-                let at = tiles.at::<S>(simd, tile, j);
-                let t = at.still(Lanes::new(simd, tile.t[j]));
-                let parts = tiles.divergence.parts(at.x, at.y, at.inverse, t);
-                let mut slope = parts.negative_dot;
-                if D::POSITIVE_VARIES {
-                    let u = at.still(Lanes::new(simd, tile.u[j]));
-                    let moved = tiles.divergence.parts(at.x, at.y, at.inverse, u);
-                    slope = slope + moved.positive_dot;
-                }
-                let weighted = |value| tiles.weighted::<S, WEIGHTED>(simd, tile, j, value).value;
-                let (slope, negative) = (weighted(slope), weighted(parts.negative));
-                let positive = weighted(parts.positive);
-                (tile.t[j], tile.negative[j]) = (slope, negative);
-                if D::POSITIVE_VARIES || WEIGHTED {
-                    tile.positive[j] = positive;
-                }
-            }
-        }
-    }
-
-    /// Adds D of a tile's entries to the first sums of its block.
-    #[inline(always)]
-    fn errors_of_rows<S: Simd>(
-        &self,
-        simd: S,
-        vectors: usize,
-        tile: &Tile<T::Vector<S>>,
-        sums: &mut [T::Vector<S>],
-    ) {
-        let mut errors = [Lanes::<T, S>::zero(simd); WIDE];
-        for (error, sum) in errors.iter_mut().zip(&*sums) {
-            *error = Lanes::new(simd, *sum);
-        }
-        // (With gaps, parts are not weighted, but errors are.)
-        if self.tiles.blocks.weighting == Weighting::None {
-            self.tiles
-                .errors::<S, false>(simd, vectors, tile, &mut errors);
-        } else {
-            self.tiles
-                .errors::<S, true>(simd, vectors, tile, &mut errors);
-        }
-        for (sum, error) in sums.iter_mut().zip(errors) {
-            *sum = error.value;
-        }
-    }
-
-    /// The derivative of the errors in y, times their cotangents.
-    #[inline(always)]
-    fn errors<S: Simd, const WEIGHTED: bool>(
-        &self,
-        simd: S,
-        bars: &[T::Vector<S>],
-        tile: &mut Tile<T::Vector<S>>,
-    ) {
-        let (tiles, zero) = (&self.tiles, Lanes::<T, S>::zero(simd));
-        for group in tile.groups() {
-            for j in group {
-                let at = tiles.at::<S>(simd, tile, j);
-                let parts = tiles.divergence.parts(at.x, at.y, at.inverse, zero);
-                let bar = Lanes::new(simd, bars[j % WIDE]);
-                let slope = at.still((parts.positive - parts.negative) * bar);
-                let slope = tiles.weighted::<S, WEIGHTED>(simd, tile, j, slope);
-                tile.t[j] = slope.value;
             }
         }
     }

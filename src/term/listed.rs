@@ -22,10 +22,9 @@ use super::background::Background;
 use super::rows::{Results, RowBunch, RowResults, Through};
 use super::strip::{Strips, Taken, Terms, What};
 use super::tile::Numbers;
-use super::walk::with_divergence;
 use super::{At, Bars, Denominator, Moves, Needs, PartsOf};
 use crate::divergence::Fused;
-use crate::engine::{Entry, Frobenius, General, ItakuraSaito, KullbackLeibler, PlugIn, lanes_here};
+use crate::engine::{AnyEntry, lanes_here};
 use crate::factors::Side;
 use crate::problem::Weights;
 use crate::sparse::{Matrix, SparseMatrix};
@@ -353,7 +352,7 @@ impl Listed {
             gradient: &mut found.gradient,
             ..Results::default()
         };
-        with_divergence!(self, rows_through_by, bunch, w, h, results);
+        self.bunch_through(bunch, w, h, results);
         let at = At {
             factor: w,
             other: h,
@@ -378,13 +377,11 @@ impl Listed {
             tangents,
             ..Results::default()
         };
-        with_divergence!(self, rows_through_by, bunch, w, h, results);
+        self.bunch_through(bunch, w, h, results);
     }
 
-    fn rows_through_by<D: Entry>(
+    fn bunch_through(
         &self,
-        divergence: D,
-        shift: f64,
         bunch: RowBunch<'_>,
         w: &mut [f64],
         other: &[f64],
@@ -396,7 +393,7 @@ impl Listed {
         let closed = self.background.closed(other, rank);
         let padded = self.room.padded(other, rank, width, 0);
         let through = Through {
-            terms: self.terms(What::Parts, divergence, shift),
+            terms: self.terms(What::Parts),
             lines,
             bunch,
             closed: &closed,
@@ -508,7 +505,8 @@ impl Listed {
     }
 
     /// The computation of a pass for each entry.
-    fn terms<D>(&self, what: What, divergence: D, shift: f64) -> Terms<D> {
+    fn terms(&self, what: What) -> Terms<'_> {
+        let (divergence, shift) = AnyEntry::new(&self.divergence);
         Terms {
             what,
             divergence,
@@ -521,18 +519,8 @@ impl Listed {
     }
 
     /// A pass over all lines of a side.
-    fn walk(&self, what: What, side: Side, job: &Job<'_>, out: &mut [f64], second: &mut [f64]) {
-        with_divergence!(self, walk_by, what, side, job, out, second);
-    }
-
-    #[expect(
-        clippy::too_many_arguments,
-        reason = "those of a pass, with its divergence"
-    )]
-    fn walk_by<'a, D: Entry>(
+    fn walk<'a>(
         &self,
-        divergence: D,
-        shift: f64,
         what: What,
         side: Side,
         job: &Job<'a>,
@@ -563,7 +551,7 @@ impl Listed {
         }
         let run = |(first, out, second): (usize, &mut [f64], &mut [f64])| {
             Arch::new().dispatch(Strips {
-                terms: self.terms(what, divergence, shift),
+                terms: self.terms(what),
                 lines,
                 first,
                 width,

@@ -27,6 +27,7 @@ mod columns;
 mod cotangent;
 mod dense;
 mod distributed;
+mod entries;
 mod kernel;
 mod listed;
 mod lists;

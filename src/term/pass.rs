@@ -6,9 +6,10 @@ use std::ops::Range;
 use pulp::{Simd, WithSimd};
 
 use super::dense::add_to_rows;
+use super::entries::Loop;
 use super::kernel::{TILE, WIDE, contract, load, products, rows_together, store};
 use super::tile::{Tile, Tiles};
-use crate::engine::{Entry, Lanes, MOST_LANES, Real};
+use crate::engine::{Lanes, MOST_LANES, Real};
 
 /// Matrices of a block: its rows, their directions, and the sums of both results.
 const MATRICES: usize = 4;
@@ -25,9 +26,9 @@ pub(super) enum What {
 }
 
 /// One pass over consecutive blocks of rows.
-pub(super) struct Pass<'a, T, D> {
+pub(super) struct Pass<'a, T> {
     pub(super) what: What,
-    pub(super) tiles: Tiles<'a, T, D>,
+    pub(super) tiles: Tiles<'a, T>,
     /// The index of the first block.
     pub(super) first: usize,
     /// The rows of the pass, r numbers each.
@@ -54,7 +55,7 @@ pub(super) fn memory_length(rank: usize, columns: usize) -> usize {
     MATRICES * rank * rows_together(rank * columns, WIDE * MOST_LANES)
 }
 
-impl<T: Real, D: Entry> WithSimd for Pass<'_, T, D> {
+impl<T: Real> WithSimd for Pass<'_, T> {
     type Output = ();
 
     #[inline(always)]
@@ -114,7 +115,7 @@ impl<T: Real, D: Entry> WithSimd for Pass<'_, T, D> {
     }
 }
 
-impl<T: Real, D: Entry> Pass<'_, T, D> {
+impl<T: Real> Pass<'_, T> {
     /// Adds some columns to the sums of a block. Its matrices are the rows, their directions, and
     /// the sums of both results. (Errors are the first sum.)
     #[inline(always)]
@@ -140,27 +141,13 @@ impl<T: Real, D: Entry> Pass<'_, T, D> {
             .read::<S>(simd, block, columns.start, own, other, tile);
         match self.what {
             What::Errors => {
-                let mut error = [Lanes::<T, S>::zero(simd); WIDE];
-                for (error, sum) in error.iter_mut().zip(&*first) {
-                    *error = Lanes::new(simd, *sum);
-                }
-                if weighted {
-                    self.tiles
-                        .errors::<S, true>(simd, vectors, tile, &mut error);
-                } else {
-                    self.tiles
-                        .errors::<S, false>(simd, vectors, tile, &mut error);
-                }
-                for (sum, error) in first.iter_mut().zip(error) {
-                    *sum = error.value;
-                }
+                let sums = &mut first[..WIDE];
+                self.tiles
+                    .entries::<S>(simd, Loop::Errors, weighted, tile, sums);
             }
             What::Parts => {
-                if weighted {
-                    self.tiles.parts::<S, true>(simd, tile);
-                } else {
-                    self.tiles.parts::<S, false>(simd, tile);
-                }
+                self.tiles
+                    .entries::<S>(simd, Loop::Parts, weighted, tile, &mut []);
                 contract::<T, S>(simd, first, &tile.negative[..vectors], other);
                 if varies {
                     contract::<T, S>(simd, second, &tile.positive[..vectors], other);
@@ -173,13 +160,11 @@ impl<T: Real, D: Entry> Pass<'_, T, D> {
                 if !moves.is_empty() {
                     products::<T, S>(simd, own, moves, &mut tile.u[..vectors]);
                 }
-                if weighted {
-                    self.tangents::<S, true>(simd, tile);
-                } else {
-                    self.tangents::<S, false>(simd, tile);
-                }
+                let columns_move = !moves.is_empty();
+                let what = Loop::PartsTangent { columns_move };
+                self.tiles.entries::<S>(simd, what, weighted, tile, &mut []);
                 contract::<T, S>(simd, first, &tile.t[..vectors], other);
-                if D::POSITIVE_VARIES {
+                if self.tiles.divergence.positive_varies() {
                     contract::<T, S>(simd, second, &tile.u[..vectors], other);
                 }
                 if !moves.is_empty() {
@@ -188,29 +173,6 @@ impl<T: Real, D: Entry> Pass<'_, T, D> {
                         contract::<T, S>(simd, second, &tile.positive[..vectors], moves);
                     }
                 }
-            }
-        }
-    }
-
-    /// ∇⁻ and ∇⁺ of a tile's entries, with their tangents.
-    #[inline(always)]
-    fn tangents<S: Simd, const WEIGHTED: bool>(&self, simd: S, tile: &mut Tile<T::Vector<S>>) {
-        let tiles = &self.tiles;
-        for group in tile.groups() {
-            for j in group {
-                let at = tiles.at::<S>(simd, tile, j);
-                let mut y_dot = Lanes::new(simd, tile.t[j]);
-                if !self.other_dot.is_empty() {
-                    y_dot = y_dot + Lanes::new(simd, tile.u[j]);
-                }
-                let y_dot = at.still(y_dot);
-                let parts = tiles.divergence.parts(at.x, at.y, at.inverse, y_dot);
-                let weighted = |value| tiles.weighted::<S, WEIGHTED>(simd, tile, j, value).value;
-                let (negative_dot, positive_dot) =
-                    (weighted(parts.negative_dot), weighted(parts.positive_dot));
-                let (negative, positive) = (weighted(parts.negative), weighted(parts.positive));
-                (tile.t[j], tile.u[j]) = (negative_dot, positive_dot);
-                (tile.negative[j], tile.positive[j]) = (negative, positive);
             }
         }
     }

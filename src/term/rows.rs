@@ -11,7 +11,7 @@ use rayon::prelude::*;
 use super::background::add_product_of_row;
 use super::listed::Lines;
 use super::strip::{STRIP, Strip, Terms, What, add, dots};
-use crate::engine::{Aligned, Entry, Plan, Sums, Update};
+use crate::engine::{Aligned, Plan, Sums, Update};
 
 /// Numbers of gathered lines, at most: 64 kB.
 const GATHERED: usize = 1 << 13;
@@ -54,8 +54,8 @@ pub(super) enum Closed {
 
 /// The input of all rows.
 #[derive(Clone, Copy)]
-pub(super) struct Through<'a, D> {
-    pub(super) terms: Terms<D>,
+pub(super) struct Through<'a> {
+    pub(super) terms: Terms<'a>,
     pub(super) lines: &'a Lines,
     pub(super) bunch: RowBunch<'a>,
     pub(super) closed: &'a Closed,
@@ -101,7 +101,7 @@ impl<'a> Results<'a> {
     }
 }
 
-impl<D: Entry> Through<'_, D> {
+impl Through<'_> {
     /// Updates all rows. Tasks have whole rows, and end at these.
     pub(super) fn run(self, ends: &[usize], w: &mut [f64], results: Results<'_>) {
         let (mut w, mut results, mut first) = (w, results, 0);
@@ -132,8 +132,8 @@ impl<D: Entry> Through<'_, D> {
 }
 
 /// Some rows.
-struct SomeRows<'a, D> {
-    through: Through<'a, D>,
+struct SomeRows<'a> {
+    through: Through<'a>,
     first: usize,
     rows: &'a mut [f64],
     results: Results<'a>,
@@ -146,7 +146,7 @@ struct Row {
     sums: Sums<Vec<f64>>,
 }
 
-impl<D: Entry> WithSimd for SomeRows<'_, D> {
+impl WithSimd for SomeRows<'_> {
     type Output = ();
 
     #[inline(always)]
@@ -222,7 +222,7 @@ impl<D: Entry> WithSimd for SomeRows<'_, D> {
     }
 }
 
-impl<D: Entry> Through<'_, D> {
+impl Through<'_> {
     /// N and P of a row and, if it `moves`, their derivatives.
     #[inline(always)]
     fn sums<S: Simd>(
@@ -252,6 +252,7 @@ impl<D: Entry> Through<'_, D> {
             What::Parts
         };
         let terms = Terms { what, ..self.terms };
+        let negative_varies = terms.divergence.negative_varies();
         let (_, values, weights) = self.lines.of(line);
         let mut from = 0;
         while from < places.len() {
@@ -259,7 +260,7 @@ impl<D: Entry> Through<'_, D> {
             let count = to - from;
             let places = &places[from..to];
             strip.read(values, from, count, weights.map(|all| &all[from..to]));
-            let y_matters = D::NEGATIVE_VARIES || positive;
+            let y_matters = negative_varies || positive;
             if moves && y_matters {
                 let out = [&mut strip.y, &mut strip.t];
                 dots::<S, 2>(simd, [&*w, &*w_dot], other, places, out);
@@ -268,7 +269,7 @@ impl<D: Entry> Through<'_, D> {
             }
             terms.entries::<S>(simd, count, strip);
             let negative = [&strip.negative[..count], &strip.t[..count]];
-            if moves && D::NEGATIVE_VARIES {
+            if moves && negative_varies {
                 let to = [&mut sums.negative[..], &mut sums.negative_dot[..]];
                 add::<S, 2>(simd, to, negative, other, places);
             } else {

@@ -7,7 +7,7 @@ use pulp::{Simd, WithSimd};
 
 use super::listed::Lines;
 use super::tile::Numbers;
-use crate::engine::{Entry, Lanes, Real};
+use crate::engine::{AnyEntry, Entry, Lanes, Real, with_entry};
 
 /// Entries in a strip: whole vectors on every processor, and few enough to stay in the cache.
 pub(super) const STRIP: usize = 64;
@@ -50,10 +50,10 @@ pub(super) enum Taken {
 }
 
 /// The computation for each entry.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Terms<D> {
+#[derive(Clone, Copy)]
+pub(super) struct Terms<'a> {
     pub(super) what: What,
-    pub(super) divergence: D,
+    pub(super) divergence: AnyEntry<'a>,
     /// The weight of an entry that is not listed, and its terms.
     pub(super) elsewhere: f64,
     pub(super) taken: Taken,
@@ -64,8 +64,8 @@ pub(super) struct Terms<D> {
 }
 
 /// One pass over consecutive lines.
-pub(super) struct Strips<'a, D> {
-    pub(super) terms: Terms<D>,
+pub(super) struct Strips<'a> {
+    pub(super) terms: Terms<'a>,
     pub(super) lines: &'a Lines,
     /// The first line.
     pub(super) first: usize,
@@ -101,13 +101,14 @@ pub(super) struct Strip {
     pub(super) positive: [f64; STRIP],
 }
 
-impl<D: Entry> WithSimd for Strips<'_, D> {
+impl WithSimd for Strips<'_> {
     type Output = ();
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
         let (rank, width) = (self.rank, self.width);
         let Terms { what, positive, .. } = self.terms;
+        let negative_varies = self.terms.divergence.negative_varies();
         let mut strip = Strip::new();
         let each = if what == What::Errors { 1 } else { rank };
         let lines = self.out.len() / each;
@@ -135,7 +136,7 @@ impl<D: Entry> WithSimd for Strips<'_, D> {
                 let count = to - from;
                 let places = &places[from..to];
                 strip.read(values, from, count, weights.map(|all| &all[from..to]));
-                let y_matters = D::NEGATIVE_VARIES
+                let y_matters = negative_varies
                     || positive
                     || !matches!(what, What::Parts | What::PartsTangent);
                 let Strip { y, t, u, .. } = &mut strip;
@@ -203,7 +204,7 @@ impl<D: Entry> WithSimd for Strips<'_, D> {
                         }
                     }
                     What::PartsTangent => {
-                        if D::NEGATIVE_VARIES {
+                        if negative_varies {
                             sum!(&mut first, strip.t, self.other);
                         }
                         if positive {
@@ -283,18 +284,51 @@ impl Strip {
     }
 }
 
-impl<D: Entry> Terms<D> {
+impl Terms<'_> {
     /// The terms of the sums, from x, y, and the products with cotangents.
     #[inline(always)]
-    pub(super) fn entries<S: Simd>(&self, simd: S, count: usize, strip: &mut Strip) {
+    pub(super) fn entries<S: Simd>(self, simd: S, count: usize, strip: &mut Strip) {
+        with_entry!(self.divergence, entry => {
+            simd.vectorize(EntryTerms { terms: self, divergence: entry, count, strip });
+        });
+    }
+
+    /// The errors of a strip, minus those that the closed form has added.
+    #[inline(always)]
+    pub(super) fn errors<S: Simd>(self, simd: S, count: usize, strip: &mut Strip) -> f64 {
+        with_entry!(self.divergence, entry => {
+            simd.vectorize(EntryErrors(EntryTerms { terms: self, divergence: entry, count, strip }))
+        })
+    }
+}
+
+/// The loops over the entries of a strip, which are compiled for each divergence.
+struct EntryTerms<'a, D> {
+    terms: Terms<'a>,
+    divergence: D,
+    count: usize,
+    strip: &'a mut Strip,
+}
+
+impl<D: Entry> WithSimd for EntryTerms<'_, D> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) {
+        let Self {
+            terms,
+            divergence,
+            count,
+            strip,
+        } = self;
         let lanes = f64::lanes::<S>();
         let count = count.next_multiple_of(lanes);
-        let floor = Lanes::<f64, S>::splat(simd, self.floor);
-        let shift = Lanes::<f64, S>::splat(simd, self.shift);
-        let elsewhere = Lanes::<f64, S>::splat(simd, self.elsewhere);
+        let floor = Lanes::<f64, S>::splat(simd, terms.floor);
+        let shift = Lanes::<f64, S>::splat(simd, terms.shift);
+        let elsewhere = Lanes::<f64, S>::splat(simd, terms.elsewhere);
         let zero = Lanes::<f64, S>::zero(simd);
         let tiny = zero.constant(f64::PRECISION.floor());
-        let what = self.what;
+        let what = terms.what;
         let mut at = 0;
         while at < count {
             let read = |from: &[f64; STRIP]| {
@@ -309,14 +343,14 @@ impl<D: Entry> Terms<D> {
             // Exactly 0 for weight 0, even if the value is not finite.
             let weighted = |value: Lanes<f64, S>| weight.where_less(tiny, zero, value * weight);
             // ∇⁺ of an entry that is not listed, and its tangent.
-            let (of_others, of_others_dot) = match self.taken {
+            let (of_others, of_others_dot) = match terms.taken {
                 Taken::Nothing => (zero, zero),
                 Taken::One => (elsewhere, zero),
                 Taken::Y => (elsewhere * y, elsewhere),
             };
             macro_rules! parts {
                 ($along:expr) => {
-                    self.divergence.parts(x, y, inverse, $along)
+                    divergence.parts(x, y, inverse, $along)
                 };
             }
             match what {
@@ -339,7 +373,7 @@ impl<D: Entry> Terms<D> {
                 What::PartsOfFactor | What::PartsOfOther => {
                     let parts = parts!(still(read(&strip.t)));
                     let mut slope = weighted(parts.negative_dot);
-                    if self.positive {
+                    if terms.positive {
                         let along = still(read(&strip.u));
                         let moved = parts!(along).positive_dot;
                         slope = slope + weighted(moved) - of_others_dot * along;
@@ -359,14 +393,26 @@ impl<D: Entry> Terms<D> {
             at += lanes;
         }
     }
+}
 
-    /// The errors of a strip, minus those that the closed form has added.
+/// The same for errors.
+struct EntryErrors<'a, D>(EntryTerms<'a, D>);
+
+impl<D: Entry> WithSimd for EntryErrors<'_, D> {
+    type Output = f64;
+
     #[inline(always)]
-    pub(super) fn errors<S: Simd>(&self, simd: S, count: usize, strip: &mut Strip) -> f64 {
+    fn with_simd<S: Simd>(self, simd: S) -> f64 {
+        let EntryTerms {
+            terms,
+            divergence,
+            count,
+            strip,
+        } = self.0;
         let lanes = f64::lanes::<S>();
-        let floor = Lanes::<f64, S>::splat(simd, self.floor);
-        let shift = Lanes::<f64, S>::splat(simd, self.shift);
-        let elsewhere = Lanes::<f64, S>::splat(simd, self.elsewhere);
+        let floor = Lanes::<f64, S>::splat(simd, terms.floor);
+        let shift = Lanes::<f64, S>::splat(simd, terms.shift);
+        let elsewhere = Lanes::<f64, S>::splat(simd, terms.elsewhere);
         let zero = Lanes::<f64, S>::zero(simd);
         let tiny = zero.constant(f64::PRECISION.floor());
         let mut at = 0;
@@ -377,9 +423,9 @@ impl<D: Entry> Terms<D> {
             let raw = read(&strip.y).max(floor);
             let (x, y) = (read(&strip.x) + shift, raw + shift);
             let weight = read(&strip.weights);
-            let [value] = self.divergence.values([x], [y], [y.recip()]);
+            let [value] = divergence.values([x], [y], [y.recip()]);
             let value = weight.where_less(tiny, zero, value * weight);
-            let value = match self.taken {
+            let value = match terms.taken {
                 Taken::Nothing => value,
                 Taken::One => value - elsewhere * raw,
                 Taken::Y => value - elsewhere * raw * raw * zero.constant(0.5),

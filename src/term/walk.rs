@@ -10,9 +10,7 @@ use super::pass::{Pass, What, memory_length};
 use super::tile::{Blocks, Tiles, Weighting};
 use super::{At, Bars, Needs, PartsOf};
 use crate::divergence::Fused;
-use crate::engine::{
-    Aligned, Entry, Frobenius, General, ItakuraSaito, KullbackLeibler, MOST_LANES, PlugIn, Real,
-};
+use crate::engine::{Aligned, AnyEntry, MOST_LANES, Real};
 
 /// With fewer multiplications, another thread costs more than it saves.
 const WORTH_SHARING: usize = 1 << 16;
@@ -95,55 +93,19 @@ pub(super) struct Walk<'a> {
     pub(super) floor: f64,
 }
 
-/// Calls a method of a value that has a `divergence`, with the divergence as a type, and its shift.
-macro_rules! with_divergence {
-    ($walk:expr, $method:ident, $($argument:expr),+) => {
-        match &$walk.divergence {
-            Fused::PerEntry(functions) => $walk.$method(PlugIn(functions.as_ref()), 0.0, $($argument),+),
-            Fused::Beta { beta, shift } => match *beta {
-                2.0 => $walk.$method(Frobenius, *shift, $($argument),+),
-                1.0 => $walk.$method(KullbackLeibler, *shift, $($argument),+),
-                0.0 => $walk.$method(ItakuraSaito, *shift, $($argument),+),
-                beta => $walk.$method(General::new(beta), *shift, $($argument),+),
-            },
-        }
-    };
-}
-pub(super) use with_divergence;
-
 impl Walk<'_> {
-    /// Makes a pass over all rows. `out` and `second` get the results of each row.
-    pub(super) fn over<T: Real>(
-        &self,
-        what: What,
-        side: &impl RowSource<T>,
-        job: &Job<'_>,
-        out: &mut [f64],
-        second: &mut [f64],
-    ) {
-        with_divergence!(self, pass, what, side, job, out, second);
-    }
-
     /// The cotangents of the factors, from those of the rows' parts or errors. The factor is that
     /// of the rows.
     pub(super) fn cotangent<T: Real>(
         &self,
-        side: &impl RowSource<T>,
+        side: &dyn RowSource<T>,
         at: At<'_>,
         of: Of<'_>,
         needs: Needs,
     ) -> Bars {
         let each = |needed: bool| usize::from(needed) * at.rank;
         let results = usize::from(needs.other);
-        let (rows, [columns, _]) = with_divergence!(
-            self,
-            with_columns,
-            side,
-            at,
-            of,
-            each(needs.factor),
-            results
-        );
+        let (rows, [columns, _]) = self.with_columns(side, at, of, each(needs.factor), results);
         Bars {
             factor: needs.factor.then_some(rows),
             other: needs.other.then_some(columns),
@@ -153,7 +115,7 @@ impl Walk<'_> {
     /// The same if the factor is that of the columns.
     pub(super) fn cotangent_of_columns<T: Real>(
         &self,
-        side: &impl RowSource<T>,
+        side: &dyn RowSource<T>,
         at: At<'_>,
         of: &PartsOf,
         needs: Needs,
@@ -161,8 +123,7 @@ impl Walk<'_> {
         let of = Of::ColumnParts(&of.negative, &of.positive);
         let (at, results) = (at.turned(), usize::from(needs.factor));
         let each = usize::from(needs.other) * at.rank;
-        let (rows, [columns, _]) =
-            with_divergence!(self, with_columns, side, at, of, each, results);
+        let (rows, [columns, _]) = self.with_columns(side, at, of, each, results);
         Bars {
             factor: needs.factor.then_some(columns),
             other: needs.other.then_some(rows),
@@ -173,24 +134,19 @@ impl Walk<'_> {
     /// if ∇⁺ is 1 everywhere. The factor is that of the columns.
     pub(super) fn parts_of_columns<T: Real>(
         &self,
-        side: &impl RowSource<T>,
+        side: &dyn RowSource<T>,
         at: At<'_>,
         errors: bool,
     ) -> (PartsOf, Vec<f64>) {
         let varies = self.weighting.varies() || !self.divergence.positive_is_one();
         let (at, results) = (at.turned(), 1 + usize::from(varies));
         let (of, each) = (Of::Nothing, usize::from(errors));
-        let (errors, [negative, positive]) =
-            with_divergence!(self, with_columns, side, at, of, each, results);
+        let (errors, [negative, positive]) = self.with_columns(side, at, of, each, results);
         (PartsOf { negative, positive }, errors)
     }
 
-    fn tiles<'b, T: Real, D>(
-        &self,
-        divergence: D,
-        shift: f64,
-        blocks: Blocks<'b, T>,
-    ) -> Tiles<'b, T, D> {
+    fn tiles<'b, T: Real>(&'b self, blocks: Blocks<'b, T>) -> Tiles<'b, T> {
+        let (divergence, shift) = AnyEntry::new(self.divergence);
         Tiles {
             divergence,
             blocks,
@@ -199,16 +155,11 @@ impl Walk<'_> {
         }
     }
 
-    #[expect(
-        clippy::too_many_arguments,
-        reason = "those of a pass, with its divergence"
-    )]
-    fn pass<T: Real, D: Entry>(
+    /// Makes a pass over all rows. `out` and `second` get the results of each row.
+    pub(super) fn over<T: Real>(
         &self,
-        divergence: D,
-        shift: f64,
         what: What,
-        side: &impl RowSource<T>,
+        side: &dyn RowSource<T>,
         job: &Job<'_>,
         out: &mut [f64],
         second: &mut [f64],
@@ -230,7 +181,7 @@ impl Walk<'_> {
             side.with_rows(first_row, count, self.weighting, &mut |blocks, first| {
                 Arch::new().dispatch(Pass {
                     what,
-                    tiles: self.tiles(divergence, shift, blocks),
+                    tiles: self.tiles(blocks),
                     first,
                     own: &job.at.factor[range.clone()],
                     other: &other,
@@ -265,15 +216,9 @@ impl Walk<'_> {
 
     /// A pass with sums for columns. Returns the results of the rows, so many numbers each, and up to
     /// two of the columns, r numbers each.
-    #[expect(
-        clippy::too_many_arguments,
-        reason = "those of a pass, with its divergence"
-    )]
-    fn with_columns<T: Real, D: Entry>(
+    fn with_columns<T: Real>(
         &self,
-        divergence: D,
-        shift: f64,
-        side: &impl RowSource<T>,
+        side: &dyn RowSource<T>,
         at: At<'_>,
         of: Of<'_>,
         of_rows: usize,
@@ -311,7 +256,7 @@ impl Walk<'_> {
                     Arch::new().dispatch(Cotangent {
                         of: of.rows(first_row..end, rows),
                         of_columns_given: [&given[0], &given[1]],
-                        tiles: self.tiles(divergence, shift, blocks),
+                        tiles: self.tiles(blocks),
                         first,
                         columns: own_columns.clone(),
                         own: &at.factor[first_row * rank..end * rank],
@@ -346,7 +291,7 @@ struct Tasks {
 }
 
 impl Tasks {
-    fn new<T: Real>(side: &impl RowSource<T>, rank: usize) -> Self {
+    fn new<T: Real>(side: &dyn RowSource<T>, rank: usize) -> Self {
         let [rows, columns] = side.shape();
         // The longer side is shared, so that the results to add are the smaller ones. (Rows that
         // cannot be read together would be read again for each task.)
