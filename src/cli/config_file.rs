@@ -7,6 +7,7 @@ use std::ffi::OsString;
 use std::path::Path;
 
 use crate::{Error, Result};
+use clap::parser::ValueSource;
 use clap::{ArgAction, ArgMatches, Args, Command, FromArgMatches};
 
 use super::fit::FitArguments;
@@ -83,32 +84,24 @@ pub fn parse(text: &str, path: &Path, typed: &[OsString]) -> Result<FitArguments
         flags.extend(["--".into(), data]);
     }
     let command = command.no_binary_name(true).args_override_self(true);
-    let read = |command: &Command| {
-        let matches = command.clone().try_get_matches_from(&flags);
-        let parsed = matches.and_then(|matches| {
-            let mut arguments = FitArguments::from_arg_matches(&matches)?;
-            arguments.settings = settings(command, &matches);
-            Ok(arguments)
-        });
-        parsed.map_err(|error| wrong(one_line(&error.to_string())))
-    };
-    let arguments = read(&command)?;
-    // All given settings take precedence over the preset.
-    let mut over_preset = command.clone();
-    for (flag, value) in arguments.preset.overlay(&arguments) {
-        over_preset = over_preset.mut_arg(flag.replace('-', "_"), |argument| {
-            argument.default_value(value)
-        });
-    }
-    let arguments = read(&over_preset)?;
+    let wrong_flag = |error: clap::Error| wrong(one_line(&error.to_string()));
+    let matches = command.clone().try_get_matches_from(&flags);
+    let matches = matches.map_err(wrong_flag)?;
+    let mut arguments = FitArguments::from_arg_matches(&matches).map_err(wrong_flag)?;
+    let typed = |flag: &str| matches.value_source(flag) == Some(ValueSource::CommandLine);
+    arguments.preset.overlay(&mut arguments, &typed);
     arguments.preset.check(&arguments)?;
+    arguments.settings = settings(&command, &matches);
+    for (flag, value) in arguments.resolved_settings() {
+        arguments.settings.insert(flag.into(), setting(&value));
+    }
     Ok(arguments)
 }
 
 /// Flags that do not affect the result of a run.
 const NO_SETTINGS: [&str; 6] = ["config", "out", "force", "quiet", "json", "help"];
 
-/// Every setting under the name of its flag: typed, default or from the preset.
+/// Every setting under the name of its flag: typed or default.
 fn settings(command: &Command, matches: &ArgMatches) -> toml::Table {
     let mut table = toml::Table::new();
     for argument in command.get_arguments() {

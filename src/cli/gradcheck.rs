@@ -20,7 +20,7 @@ use super::arguments::{CriterionArguments, LambdaArgument, read_lambda, read_opt
 use super::data::DataArguments;
 use super::graphs::GraphArguments;
 use super::output::{check_new_file, json, output_path, say};
-use super::penalties::{Penalize, PenaltyArguments, TuningArguments, penalty_names};
+use super::penalties::{Penalize, PenaltyArguments, penalty_names};
 use super::progress::Progress;
 use super::{Ending, headings};
 
@@ -47,7 +47,7 @@ pub struct GradcheckArguments {
     #[arg(long, help_heading = headings::PENALTIES, value_parser = penalty_names)]
     penalty: Option<String>,
     /// The penalised factor
-    #[arg(long, help_heading = headings::PENALTIES, default_value = "w")]
+    #[arg(long, help_heading = headings::PENALTIES, default_value = "w", value_parser = words::<Penalize>())]
     penalize: Penalize,
     /// Penalty on H [default: as on W]
     #[arg(long, help_heading = headings::PENALTIES, value_name = "PENALTY", value_parser = penalty_names)]
@@ -230,25 +230,20 @@ impl GradcheckArguments {
         self.tell(mode, result.outer_error, &gradient, report)
     }
 
-    fn tuning(&self) -> TuningArguments {
-        TuningArguments {
-            penalties: PenaltyArguments {
-                penalty: self.penalty.clone().unwrap_or_else(|| "l1".into()),
-                penalize: self.penalize,
-                penalty_h: self.penalty_h.clone(),
-                graphs: self.graphs.clone(),
-            },
-            lambda_scope: self.lambda_scope,
-            bunch_over: self.bunch_over,
+    fn penalties(&self) -> PenaltyArguments {
+        PenaltyArguments {
+            penalty: self.penalty.clone().unwrap_or_else(|| "l1".into()),
+            penalize: self.penalize,
+            penalty_h: self.penalty_h.clone(),
+            graphs: self.graphs.clone(),
         }
     }
 
     /// The bunch that the flags describe.
     fn bunch(&self, problem: &Problem, outer: OuterError) -> Result<Bunch> {
-        let tuning = self.tuning();
         let plain = Rule::new(Arc::new(self.divergence.unwrap_or(Beta::KL)), Vec::new());
         let (mut of_w, mut of_h) = (plain.clone(), plain);
-        for (side, term) in tuning.penalties.terms_for(problem, None)? {
+        for (side, term) in self.penalties().terms_for(problem, None)? {
             match side {
                 Side::W => of_w.terms.push(term),
                 Side::H => of_h.terms.push(term),
@@ -256,7 +251,8 @@ impl GradcheckArguments {
         }
         let exponent = self.exponent.unwrap_or_default();
         (of_w, of_h) = (exponent.of(of_w)?, exponent.of(of_h)?);
-        let span = match (tuning.over(), self.penalize) {
+        let over = self.bunch_over.unwrap_or(self.penalize.over());
+        let span = match (over, self.penalize) {
             (BunchOver::Both, _) => Span::Both,
             (BunchOver::One, Penalize::H) => Span::One(Side::H),
             (BunchOver::One, _) => Span::One(Side::W),

@@ -61,7 +61,7 @@ pub(crate) struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Factorise a matrix: X ≈ W H with a penalty on W whose weights are tuned
-    Fit(fit::FitArguments),
+    Fit(Box<fit::FitArguments>),
     /// Go on with an interrupted run
     Resume(fit::ResumeArguments),
     /// Describe new rows or columns by the factors of a run
@@ -119,7 +119,7 @@ impl Command {
             job::processes().agree(job::only_alone(name))?;
         }
         match self {
-            Self::Fit(arguments) => fit::fit(arguments),
+            Self::Fit(arguments) => fit::fit(&arguments),
             Self::Resume(arguments) => fit::resume(&arguments),
             Self::Encode(arguments) => encode::encode(&arguments),
             Self::Complete(arguments) => complete::complete(&arguments),

@@ -1,11 +1,12 @@
-//! Flags for the penalties and the scope of λ.
+//! Flags for the penalties.
 
 use std::sync::Arc;
 
 use crate::penalty::{self, Graph, Penalty, Steps};
 use crate::report::Labels;
-use crate::{BunchOver, Error, PenaltyTerm, Problem, Result, Scope, Side};
-use clap::{Args, ValueEnum};
+use crate::words::words;
+use crate::{BunchOver, Error, PenaltyTerm, Problem, Result, Side};
+use clap::Args;
 
 use super::arguments::words;
 use super::graphs::GraphArguments;
@@ -47,7 +48,7 @@ pub struct PenaltyArguments {
     #[arg(long, default_value = "l1", value_parser = penalty_names)]
     pub penalty: String,
     /// The penalised factor (scikit-learn: w by alpha_W, h by alpha_H)
-    #[arg(long, default_value = "w")]
+    #[arg(long, default_value = "w", value_parser = words::<Penalize>())]
     pub penalize: Penalize,
     /// Penalty on H [default: as on W]
     #[arg(long, value_name = "PENALTY", value_parser = penalty_names)]
@@ -56,25 +57,8 @@ pub struct PenaltyArguments {
     pub graphs: GraphArguments,
 }
 
-/// Penalties, the scope of λ, and the factors of a bunch.
-#[derive(Debug, Args)]
-#[command(next_help_heading = super::headings::PENALTIES)]
-pub struct TuningArguments {
-    #[command(flatten)]
-    pub penalties: PenaltyArguments,
-    /// Scope of λ; row: one λ per row of W (column of H); shared: one for all; component: one per
-    /// component; entry: one per entry; hierarchical:<τ>: one per component, pulled towards a
-    /// common mean
-    #[arg(long, value_name = "SCOPE", default_value = "row")]
-    pub lambda_scope: Scope,
-    /// Factors that a bunch updates: the penalised one only, or both in turn [default: one; both
-    /// with --penalize both]
-    #[arg(long, value_parser = words::<BunchOver>())]
-    pub bunch_over: Option<BunchOver>,
-}
-
 /// `--penalize`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Penalize {
     /// W.
     W,
@@ -84,14 +68,15 @@ pub enum Penalize {
     Both,
 }
 
-impl TuningArguments {
-    /// The factors that a bunch updates.
-    pub fn over(&self) -> BunchOver {
-        let of_penalized = match self.penalties.penalize {
-            Penalize::Both => BunchOver::Both,
-            Penalize::W | Penalize::H => BunchOver::One,
-        };
-        self.bunch_over.unwrap_or(of_penalized)
+words!(Penalize, "penalised factor" { W = "w", H = "h", Both = "both" });
+
+impl Penalize {
+    /// The factors that a bunch updates by default.
+    pub fn over(self) -> BunchOver {
+        match self {
+            Self::Both => BunchOver::Both,
+            Self::W | Self::H => BunchOver::One,
+        }
     }
 }
 

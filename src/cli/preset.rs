@@ -1,7 +1,7 @@
 //! `--preset`: named sets of settings.
 //!
-//! A preset changes the defaults of flags. Each of its settings can be overridden, except for those
-//! that define it.
+//! A preset lies between the library's defaults and the typed flags. Each of its settings can be
+//! overridden, except for those that define it.
 
 use crate::criterion::Unseen;
 use crate::{AltBiConfig, Beta, Error, Exponent, Method, Result, Scope, Selection};
@@ -9,35 +9,6 @@ use clap::ValueEnum;
 
 use super::fit::FitArguments;
 use super::penalties::Penalize;
-
-/// The settings of a run that differ from the library's defaults.
-fn differences(config: &AltBiConfig) -> Vec<(&'static str, String)> {
-    let settings = |config: &AltBiConfig| {
-        [
-            ("method", config.method.to_string()),
-            ("bunch", config.bunch.to_string()),
-            ("bunch-over", config.bunch_over.to_string()),
-            ("warm-up", config.warm_up.to_string()),
-            ("exponent", config.exponent.to_string()),
-            ("lambda-step", config.lambda_step.to_string()),
-            ("lambda-min", config.lambda_min.to_string()),
-            ("lambda-max", config.lambda_max.to_string()),
-            ("lambda-scope", config.scope.to_string()),
-            ("lambda-units", config.units.to_string()),
-            ("hypergradient", config.hypergradient.to_string()),
-            ("normalize", config.normalize.to_string()),
-            ("max-iter", config.max_iterations.to_string()),
-            ("tol", config.tolerance.to_string()),
-            ("select", config.select.to_string()),
-            ("init", config.initial.to_string()),
-        ]
-    };
-    let pairs = settings(config)
-        .into_iter()
-        .zip(settings(&AltBiConfig::new(1)));
-    let pairs = pairs.filter(|(own, default)| own != default);
-    pairs.map(|(own, _)| own).collect()
-}
 
 /// `--preset`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -51,27 +22,38 @@ pub enum Preset {
 }
 
 impl Preset {
-    /// The settings that differ from the defaults, under the names of their flags.
-    pub fn overlay(self, arguments: &FitArguments) -> Vec<(&'static str, String)> {
+    /// Sets what the preset says about the data term, where it was not typed.
+    pub fn overlay(self, arguments: &mut FitArguments, typed: &dyn Fn(&str) -> bool) {
+        if self == Self::Practical && !typed("criterion") {
+            arguments.criterion.criterion = Unseen::ByData;
+        }
+        if self == Self::Shinbo && !typed("divergence") {
+            arguments.divergence = Beta::ITAKURA_SAITO;
+        }
+        if self == Self::Shinbo && !typed("penalize") {
+            arguments.penalties.penalize = Penalize::H;
+        }
+    }
+
+    /// The settings of the solver, of any rank.
+    pub fn config(self, arguments: &FitArguments) -> AltBiConfig {
+        let of_criterion = match arguments.criterion.criterion {
+            Unseen::Nothing => Selection::Last,
+            _ => Selection::Best,
+        };
+        let paper = AltBiConfig::new(1)
+            .with_bunch_over(arguments.penalties.penalize.over())
+            .with_select(of_criterion);
         match self {
-            Self::Paper => Vec::new(),
+            Self::Paper => paper,
             Self::Practical => {
                 // (Penalties that contradict each other are refused later.)
-                let terms = arguments.tuning.penalties.terms().unwrap_or_default();
-                let config = crate::practical::settings(1, &arguments.divergence, &terms);
-                let mut overlay = differences(&config);
-                overlay.push(("criterion", Unseen::ByData.to_string()));
-                overlay
+                let terms = arguments.penalties.terms().unwrap_or_default();
+                crate::practical::settings(1, &arguments.divergence, &terms)
             }
-            Self::Shinbo => {
-                let config = AltBiConfig::new(1)
-                    .with_scope(Scope::Component)
-                    .with_exponent(Exponent::Monotone);
-                let mut overlay = differences(&config);
-                overlay.push(("divergence", Beta::ITAKURA_SAITO.to_string()));
-                overlay.push(("penalize", "h".into()));
-                overlay
-            }
+            Self::Shinbo => paper
+                .with_scope(Scope::Component)
+                .with_exponent(Exponent::Monotone),
         }
     }
 
@@ -84,6 +66,7 @@ impl Preset {
                 reason,
             })
         };
+        let solver = arguments.settings_of_solver();
         match self {
             Self::Paper => Ok(()),
             Self::Practical if arguments.criterion.criterion == Unseen::Nothing => conflict(
@@ -91,12 +74,12 @@ impl Preset {
                 "--criterion train",
                 "it tunes λ on data that the updates do not see; on the training error the best penalty is none",
             ),
-            Self::Practical if arguments.method != Method::AltBi => conflict(
+            Self::Practical if solver.method != Method::AltBi => conflict(
                 "--preset practical",
                 "--method",
                 "it runs plain updates itself, beside the run that tunes λ",
             ),
-            Self::Practical if arguments.selection() == Selection::Last => conflict(
+            Self::Practical if solver.select == Selection::Last => conflict(
                 "--preset practical",
                 "--select last",
                 "its candidates are the iterates with the lowest held-out error",
@@ -106,7 +89,7 @@ impl Preset {
                 "another divergence than is",
                 "it is defined by the Itakura-Saito divergence",
             ),
-            Self::Shinbo if arguments.tuning.penalties.penalize != Penalize::H => conflict(
+            Self::Shinbo if arguments.penalties.penalize != Penalize::H => conflict(
                 "--preset shinbo",
                 "--penalize w or both",
                 "it is defined by weights on the rows of H",

@@ -104,7 +104,7 @@ fn products_of<T: Real, S: Simd, const J: usize>(
     let (own, _) = own.as_chunks::<WIDE>();
     let own = &own[..rank];
     for k in 0..rank {
-        let own = own[k].map(|own| Lanes::<T, S>::new(simd, own));
+        let own = lanes::<T, S>(simd, own[k]);
         for j in 0..J {
             let spread = Lanes::splat(simd, rows[j][k]);
             for v in 0..WIDE {
@@ -114,8 +114,20 @@ fn products_of<T: Real, S: Simd, const J: usize>(
     }
     let (out, _) = out.as_chunks_mut::<WIDE>();
     for j in 0..J {
-        out[j] = sums[j].map(|sum| sum.value);
+        out[j] = values(sums[j]);
     }
+}
+
+/// Vectors with operators. (Not by `map`, which is compiled anew for each kind of vector.)
+#[inline(always)]
+fn lanes<T: Real, S: Simd>(simd: S, vectors: [T::Vector<S>; WIDE]) -> [Lanes<T, S>; WIDE] {
+    [Lanes::new(simd, vectors[0]), Lanes::new(simd, vectors[1])]
+}
+
+/// The vectors themselves.
+#[inline(always)]
+fn values<T: Real, S: Simd>(lanes: [Lanes<T, S>; WIDE]) -> [T::Vector<S>; WIDE] {
+    [lanes[0].value, lanes[1].value]
 }
 
 /// `sums_k += Σ_j terms_j other_jk` over the columns of a tile.
@@ -198,12 +210,12 @@ fn contract_some<T: Real, S: Simd, const K: usize>(
     let sums = &mut sums[..K];
     let mut totals = [[Lanes::<T, S>::zero(simd); WIDE]; K];
     for k in 0..K {
-        totals[k] = sums[k].map(|sum| Lanes::new(simd, sum));
+        totals[k] = lanes(simd, sums[k]);
     }
     let (terms, _) = terms.as_chunks::<WIDE>();
     for (j, term) in terms.iter().enumerate() {
         let row = &other[j * stride..j * stride + K];
-        let term = term.map(|term| Lanes::<T, S>::new(simd, term));
+        let term = lanes::<T, S>(simd, *term);
         for k in 0..K {
             let spread = Lanes::splat(simd, row[k]);
             for v in 0..WIDE {
@@ -212,7 +224,7 @@ fn contract_some<T: Real, S: Simd, const K: usize>(
         }
     }
     for k in 0..K {
-        sums[k] = totals[k].map(|total| total.value);
+        sums[k] = values(totals[k]);
     }
 }
 

@@ -2,22 +2,20 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::criterion::Unseen;
 use crate::data::{Benchmark, Reading, Source};
 use crate::problem::{Scale, Scaling};
-use crate::{
-    AltBiConfig, Beta, EngineChoice, Error, Exponent, GivenFactors, Initial, LambdaStart,
-    LambdaStep, Method, Mode, Normalization, Result, Selection, Units,
-};
+use crate::{AltBiConfig, Beta, Error, GivenFactors, LambdaStart, Result};
 use clap::{Args, ValueEnum};
 
 use crate::cli::arguments::{CriterionArguments, LambdaArgument, read_optional, words};
 use crate::cli::config_file::setting;
 use crate::cli::data::DataArguments;
-use crate::cli::headings::{DATA, ENGINE, MODEL, OUTPUT, PENALTIES, STOPPING};
+use crate::cli::headings::{DATA, MODEL, OUTPUT, PENALTIES};
 use crate::cli::output::output_path;
-use crate::cli::penalties::TuningArguments;
+use crate::cli::penalties::PenaltyArguments;
 use crate::cli::preset::Preset;
+
+use super::solver_flags::SolverFlags;
 
 /// Arguments of `fit`.
 #[derive(Debug, Args)]
@@ -44,76 +42,23 @@ pub(in crate::cli) struct FitArguments {
     /// Number of components r (scikit-learn: n_components)
     #[arg(long, help_heading = MODEL)]
     pub(super) rank: Option<usize>,
-    /// AltBi or a baseline; mu is plain multiplicative updates (scikit-learn: solver='mu')
-    #[arg(long, default_value = "altbi", value_parser = words::<Method>(), help_heading = MODEL)]
-    pub(in crate::cli) method: Method,
     /// kl, frobenius, is, or beta:<number> (scikit-learn: beta_loss)
     #[arg(long, default_value = "kl", help_heading = MODEL)]
     pub(in crate::cli) divergence: Beta,
     #[command(flatten)]
-    pub(in crate::cli) tuning: TuningArguments,
-    /// T, the number of updates of W per update of H; of both factors with --bunch-over both
-    #[arg(long, value_name = "T", default_value_t = 4, help_heading = PENALTIES)]
-    pub(super) bunch: usize,
-    /// Exponent of the updates; one: 1; monotone: the objective never rises; fit: the same, but
-    /// computed without the penalties
-    #[arg(long, default_value = "one", value_parser = words::<Exponent>(), help_heading = MODEL, hide_short_help = true)]
-    pub(super) exponent: Exponent,
-    /// Plain updates of both factors before the first iteration
-    #[arg(long, value_name = "N", default_value_t = 0, help_heading = PENALTIES, hide_short_help = true)]
-    pub(super) warm_up: usize,
+    pub(in crate::cli) penalties: PenaltyArguments,
+    #[command(flatten)]
+    pub(in crate::cli) solver: SolverFlags,
     /// First λ: auto, one number for all weights, or a file with a number for each (scikit-learn:
     /// alpha_W and alpha_H, which are fixed)
     #[arg(long, default_value = "auto", allow_negative_numbers = true, help_heading = PENALTIES)]
     pub(super) lambda: LambdaArgument,
-    /// Steps of λ; inv-iter: dE/dλ / iteration (the paper); constant:<number>: number × dE/dλ;
-    /// normalized:<rate> and adam:<rate>: steps in log λ, which do not depend on the units of X
-    #[arg(long, default_value = "inv-iter", help_heading = PENALTIES, hide_short_help = true)]
-    pub(super) lambda_step: LambdaStep,
-    /// Units of λ; relative: multiples of the weight at which penalty and fit pull equally hard
-    #[arg(long, value_name = "UNITS", default_value = "absolute", value_parser = words::<Units>(), help_heading = PENALTIES, hide_short_help = true)]
-    pub(super) lambda_units: Units,
-    /// Smallest λ, except for λ = 0
-    #[arg(
-        long,
-        value_name = "X",
-        default_value_t = 0.0,
-        allow_negative_numbers = true, help_heading = PENALTIES, hide_short_help = true)]
-    pub(super) lambda_min: f64,
-    /// Largest λ
-    #[arg(long, value_name = "X", default_value_t = f64::INFINITY, allow_negative_numbers = true, help_heading = PENALTIES, hide_short_help = true)]
-    pub(super) lambda_max: f64,
-    /// Method to compute the hypergradient
-    #[arg(long, default_value = "reverse", value_parser = words::<Mode>(), help_heading = ENGINE, hide_short_help = true)]
-    pub(super) hypergradient: Mode,
-    /// Engine of the iterations; fused: fused loops; autodiff: tensors; auto: fused if possible,
-    /// checked against autodiff in the first iteration
-    #[arg(long, default_value = "auto", value_parser = words::<EngineChoice>(), help_heading = ENGINE, hide_short_help = true)]
-    pub(super) engine: EngineChoice,
-    /// Number of threads; 0: one per core
-    #[arg(long, value_name = "N", default_value_t = 0, help_heading = ENGINE, hide_short_help = true)]
-    pub(super) threads: usize,
     #[command(flatten)]
     pub(in crate::cli) criterion: CriterionArguments,
-    /// The iterate to keep; best: the one with the lowest outer error (early stopping, if data are
-    /// held out) [default: last with --criterion train, best otherwise]
-    #[arg(long, value_parser = words::<Selection>(), help_heading = STOPPING, hide_short_help = true)]
-    pub(super) select: Option<Selection>,
-    /// Rescale W and H before each bunch, so that W cannot evade its penalty by shrinking; h-rows:
-    /// rows of H sum to 1; h-rms: their root mean square is 1
-    #[arg(long, default_value = "none", value_parser = words::<Normalization>(), help_heading = MODEL, hide_short_help = true)]
-    pub(super) normalize: Normalization,
     /// Divide each column or row of X by its root mean square for the fit; W and H are scaled back
     /// to the units of X, λ and errors refer to the scaled X
     #[arg(long, default_value = "none", value_parser = words::<Scale>(), help_heading = DATA, hide_short_help = true)]
     pub(super) scale: Scale,
-    /// Largest number of iterations (scikit-learn: max_iter)
-    #[arg(long, value_name = "N", default_value_t = 1000, help_heading = STOPPING)]
-    pub(super) max_iter: usize,
-    /// Stop when the divergence changes by less than this, relative to the start (scikit-learn:
-    /// tol)
-    #[arg(long, default_value_t = 1e-6, allow_negative_numbers = true, help_heading = STOPPING)]
-    pub(super) tol: f64,
     /// A named set of settings; flags that you type take precedence
     #[arg(long, default_value = "paper", help_heading = MODEL)]
     pub(in crate::cli) preset: Preset,
@@ -124,13 +69,6 @@ pub(in crate::cli) struct FitArguments {
     /// than a million entries]
     #[arg(long, value_name = "N", help_heading = PENALTIES, hide_short_help = true)]
     pub(in crate::cli) splits: Option<usize>,
-    /// W and H at the start; random: uniform, W scaled so that WH has the mean of X; uniform: the
-    /// paper's start, not scaled; nndsvd, nndsvda: from singular vectors (scikit-learn: init)
-    #[arg(long, default_value = "random", value_parser = words::<Initial>(), help_heading = MODEL)]
-    pub(super) init: Initial,
-    /// Seed of the random start (scikit-learn: random_state)
-    #[arg(long, default_value_t = 0, help_heading = MODEL)]
-    pub(super) seed: u64,
     /// Number of starts, with the seeds SEED, SEED + 1, …; the best one is kept: by the outer error
     /// if data are held out, otherwise by the divergence
     #[arg(long, value_name = "N", default_value_t = 1, help_heading = MODEL, hide_short_help = true)]
@@ -190,7 +128,7 @@ impl FitArguments {
             LambdaArgument::Auto | LambdaArgument::Value(_) => None,
         };
         let starts = [self.init_w.as_ref(), self.init_h.as_ref(), lambda];
-        let graphs = self.tuning.penalties.graphs.files().map(|(_, file)| file);
+        let graphs = self.penalties.graphs.files().map(|(_, file)| file);
         let starts = starts.into_iter().flatten().chain(graphs);
         let starts = starts.map(PathBuf::from).chain(self.continue_.clone());
         let table = self.table.inputs(self.data.as_deref());
@@ -227,42 +165,29 @@ impl FitArguments {
                 range: "at least 1",
             });
         }
-        Ok(AltBiConfig {
-            rank: rank.ok_or(Error::RankMissing)?,
-            method: self.method,
-            bunch: self.bunch,
-            bunch_over: self.tuning.over(),
-            warm_up: self.warm_up,
-            exponent: self.exponent,
-            lambda: match self.lambda {
-                LambdaArgument::Value(value) => LambdaStart::Value(value),
-                LambdaArgument::Auto | LambdaArgument::File(_) => LambdaStart::Auto,
-            },
-            lambda_step: self.lambda_step,
-            lambda_min: self.lambda_min,
-            lambda_max: self.lambda_max,
-            scope: self.tuning.lambda_scope,
-            units: self.lambda_units,
-            hypergradient: self.hypergradient,
-            normalize: self.normalize,
-            max_iterations: self.max_iter,
-            tolerance: self.tol,
-            select: self.selection(),
-            initial: self.init,
-            seed: self.seed,
-            precision: self.table.dtype,
-            engine: self.engine,
-            threads: self.threads,
-        })
+        let mut config = self.settings_of_solver();
+        config.rank = rank.ok_or(Error::RankMissing)?;
+        Ok(config)
     }
 
-    /// The iterate to keep.
-    pub(in crate::cli) fn selection(&self) -> Selection {
-        let of_criterion = match self.criterion.criterion {
-            Unseen::Nothing => Selection::Last,
-            _ => Selection::Best,
-        };
-        self.select.unwrap_or(of_criterion)
+    /// The settings of the solver, except for the rank: those that were typed, over those of the
+    /// preset.
+    pub(in crate::cli) fn settings_of_solver(&self) -> AltBiConfig {
+        let mut config = self.solver.over(self.preset.config(self));
+        config.precision = self.table.dtype;
+        if let LambdaArgument::Value(value) = self.lambda {
+            config.lambda = LambdaStart::Value(value);
+        }
+        config
+    }
+
+    /// The settings that the preset or other flags may have changed, under the names of their flags.
+    pub(in crate::cli) fn resolved_settings(&self) -> Vec<(&'static str, String)> {
+        let mut settings = SolverFlags::settings(&self.settings_of_solver());
+        settings.push(("criterion", self.criterion.criterion.to_string()));
+        settings.push(("divergence", self.divergence.to_string()));
+        settings.push(("penalize", self.penalties.penalize.to_string()));
+        settings
     }
 
     /// Every setting under the name of its flag. Automatic choices are replaced by their results,
@@ -294,20 +219,16 @@ impl FitArguments {
             ("lambda", lambda),
             ("continue", continued.as_ref()),
         ];
-        let graphs = self.tuning.penalties.graphs.files();
+        let graphs = self.penalties.graphs.files();
         let files = files
             .into_iter()
             .chain(graphs.map(|(key, file)| (key, Some(file))));
         let files = files.filter_map(|(key, file)| Some((key, absolute(file?))));
-        let found = [
-            ("bunch-over", self.tuning.over().to_string()),
-            ("select", self.selection().to_string()),
-        ];
         let data = source.map(|source| ("data", source.to_string()));
         // Data from standard input are stored beside the configuration.
         let piped = self.table.mask.as_deref() == Some("-");
         let mask = piped.then(|| ("mask", "mask.csv".to_owned()));
-        let all = files.chain(mask).chain(found).chain(data);
+        let all = files.chain(mask).chain(data);
         for (key, text) in all.chain(self.table.settings(reading)) {
             table.insert(key.into(), text.into());
         }

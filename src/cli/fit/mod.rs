@@ -6,6 +6,7 @@ mod keeper;
 mod notes;
 mod practical;
 mod restarts;
+mod solver_flags;
 mod summary;
 
 use std::ffi::OsString;
@@ -56,7 +57,7 @@ pub struct ResumeArguments {
 }
 
 /// Runs `fit`.
-pub fn fit(arguments: FitArguments) -> Result<Ending> {
+pub fn fit(arguments: &FitArguments) -> Result<Ending> {
     // The arguments after `altbi fit`, as typed.
     let typed = || std::env::args_os().skip(2).collect::<Vec<OsString>>();
     let arguments = match (&arguments.config, continued::settings_of(&typed())?) {
@@ -95,7 +96,7 @@ fn on_threads(
     arguments: &FitArguments,
     work: impl FnOnce() -> Result<Ending> + Send,
 ) -> Result<Ending> {
-    let threads = match arguments.threads {
+    let threads = match arguments.settings_of_solver().threads {
         0 => job::threads(),
         threads => threads,
     };
@@ -297,7 +298,7 @@ impl<'a> Run<'a> {
             });
         }
         // Contradicting penalties are refused before anything else is done.
-        arguments.tuning.penalties.terms()?;
+        arguments.penalties.terms()?;
         let data_hash = data.fingerprint();
         let before = arguments.continue_.as_deref();
         let before = before.map(Before::read).transpose()?;
@@ -323,7 +324,7 @@ impl<'a> Run<'a> {
         let asked = arguments.criterion.asked();
         let outer_reason = asked.reason(&full, &arguments.divergence);
         let labels = data.labels;
-        let penalties = &arguments.tuning.penalties;
+        let penalties = &arguments.penalties;
         let terms = penalties.terms_for(&problem, Some(&labels))?;
         Ok(Self {
             terms,
@@ -435,7 +436,7 @@ impl<'a> Run<'a> {
         let before = self.before.as_ref();
         let done = before.map_or(0, |before| before.ended.iteration());
         let done = checkpoint.map_or(done, Checkpoint::iteration);
-        let of = self.arguments.max_iter;
+        let of = self.solver.max_iterations;
         let mut solver = self
             .solver(checkpoint.is_none() && before.is_none())?
             .observe(checkpoints)

@@ -29,7 +29,8 @@ pub(super) fn check(arguments: &FitArguments) -> Result<()> {
         })
     };
     let given = arguments.init_w.is_some() && arguments.init_h.is_some();
-    let random = matches!(arguments.init, Initial::Random | Initial::Uniform);
+    let initial = arguments.settings_of_solver().initial;
+    let random = matches!(initial, Initial::Random | Initial::Uniform);
     match arguments.restarts {
         0 => Err(Error::Setting {
             setting: "the number of starts",

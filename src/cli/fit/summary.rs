@@ -229,7 +229,7 @@ impl Run<'_> {
     }
 
     fn describe_method(&self, took_plain: bool) -> String {
-        let (solver, penalty) = (&self.solver, self.arguments.tuning.penalties.describe());
+        let (solver, penalty) = (&self.solver, self.arguments.penalties.describe());
         let (rank, t) = (solver.rank, solver.bunch);
         let divergence = self.arguments.divergence.name();
         let common = format!("rank {rank}: {divergence} divergence");
