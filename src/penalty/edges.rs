@@ -178,7 +178,8 @@ impl Taken {
     }
 }
 
-/// A penalty of differences along edges. [`Coupling`] and [`HostPenalty`] are implemented for it.
+/// A penalty of squared differences along edges. [`Coupling`] and [`EdgeOnHost`] are implemented for
+/// it.
 pub(super) trait Along: Debug + Sync {
     /// The edges between the rows of a factor.
     fn edges_of(&self, w: &Tensor<2>) -> Edges;
@@ -220,13 +221,39 @@ impl<P: Along> Coupling for P {
     }
 }
 
-/// `½ a (λ_i + λ_j)` of an entry.
-#[inline]
-pub(super) fn weight_of(weight: &Spread, [i, j]: [usize; 2], strength: f64, k: usize) -> f64 {
-    0.5 * strength * (weight.at(i, k) + weight.at(j, k))
+/// A penalty of the two ends of each edge, on plain numbers: a function of an entry and its
+/// neighbour. [`HostPenalty`] is implemented for it.
+pub(super) trait EdgeOnHost: Sync {
+    /// The neighbours of row i of `count`, with the strengths of the edges to them.
+    fn edges_from(&self, i: usize, count: usize) -> impl Iterator<Item = (usize, f64)>;
+
+    /// p⁺ and p⁻ of the end `a`, for an edge of weight 1.
+    fn parts(&self, a: f64, b: f64) -> [f64; 2];
+
+    /// The cotangents of a and of the edge's weight, from those of p⁺ and p⁻ at both ends.
+    fn cotangents(&self, ends: [f64; 2], of_a: [f64; 2], of_b: [f64; 2]) -> [f64; 2];
 }
 
-impl<P: Along> HostPenalty for P {
+impl<P: Along> EdgeOnHost for P {
+    fn edges_from(&self, i: usize, count: usize) -> impl Iterator<Item = (usize, f64)> {
+        self.neighbours(i, count)
+    }
+
+    #[inline]
+    fn parts(&self, a: f64, b: f64) -> [f64; 2] {
+        [a, b]
+    }
+
+    #[inline]
+    fn cotangents(&self, [a, b]: [f64; 2], of_a: [f64; 2], of_b: [f64; 2]) -> [f64; 2] {
+        let [positive, negative] = of_a;
+        let [positive_there, negative_there] = of_b;
+        let of_weight = positive * a + positive_there * b + negative * b + negative_there * a;
+        [positive + negative_there, of_weight]
+    }
+}
+
+impl<E: EdgeOnHost> HostPenalty for E {
     fn add_split(
         &self,
         w: Rows<'_>,
@@ -239,12 +266,13 @@ impl<P: Along> HostPenalty for P {
         let slots = slots.zip(negative.chunks_exact_mut(w.rank));
         for (i, (positive, negative)) in rows.zip(slots) {
             let own = w.row(i);
-            for (j, strength) in self.neighbours(i, w.count()) {
+            for (j, strength) in self.edges_from(i, w.count()) {
                 let other = w.row(j);
                 for k in 0..w.rank {
-                    let edge = weight_of(weight, [i, j], strength, k);
-                    positive[k] += edge * own[k];
-                    negative[k] += edge * other[k];
+                    let edge = 0.5 * strength * (weight.at(i, k) + weight.at(j, k));
+                    let [of_positive, of_negative] = self.parts(own[k], other[k]);
+                    positive[k] += edge * of_positive;
+                    negative[k] += edge * of_negative;
                 }
             }
         }
@@ -264,18 +292,18 @@ impl<P: Along> HostPenalty for P {
         let slots = slots.zip(weights.chunks_exact_mut(w.rank));
         for (i, (factor, weights)) in rows.zip(slots) {
             let (own, positive, negative) = (w.row(i), of_positive.row(i), of_negative.row(i));
-            for (j, strength) in self.neighbours(i, w.count()) {
+            for (j, strength) in self.edges_from(i, w.count()) {
                 let (other, positive_there) = (w.row(j), of_positive.row(j));
                 let negative_there = of_negative.row(j);
                 for k in 0..w.rank {
-                    let edge = weight_of(weight, [i, j], strength, k);
-                    factor[k] += edge * (positive[k] + negative_there[k]);
-                    // Half of the edge's cotangent, because both ends share it.
-                    let along = positive[k] * own[k]
-                        + positive_there[k] * other[k]
-                        + negative[k] * other[k]
-                        + negative_there[k] * own[k];
-                    weights[k] += 0.5 * strength * along;
+                    let edge = 0.5 * strength * (weight.at(i, k) + weight.at(j, k));
+                    let of_own = [positive[k], negative[k]];
+                    let of_other = [positive_there[k], negative_there[k]];
+                    let ends = [own[k], other[k]];
+                    let [of_end, of_weight] = self.cotangents(ends, of_own, of_other);
+                    factor[k] += edge * of_end;
+                    // Half of the weight's cotangent, because both ends share it.
+                    weights[k] += 0.5 * strength * of_weight;
                 }
             }
         }

@@ -1,11 +1,9 @@
 //! Steps along the rows: columns that are piecewise constant.
 
-use std::ops::Range;
-
 use burn::tensor::Tensor;
 
-use super::edges::{Along, POWERS, weight_of};
-use super::{Coupling, Graph, HostPenalty, Penalty, Rows, Smooth, Spread, constant_like};
+use super::edges::{Along, EdgeOnHost, POWERS};
+use super::{Coupling, Graph, HostPenalty, Penalty, Smooth, constant_like};
 use crate::numerics::Precision;
 use crate::split::{MajoriserPowers, Split};
 
@@ -289,68 +287,34 @@ fn inverse_of_root(a: f64, b: f64, corner: f64) -> f64 {
     }
 }
 
-impl<P: Along> HostPenalty for Steps<P> {
-    fn add_split(
-        &self,
-        w: Rows<'_>,
-        weight: &Spread,
-        rows: Range<usize>,
-        positive: &mut [f64],
-        negative: &mut [f64],
-    ) {
-        let [plus, minus] = self.factors();
-        let slots = positive.chunks_exact_mut(w.rank);
-        let slots = slots.zip(negative.chunks_exact_mut(w.rank));
-        for (i, (positive, negative)) in rows.zip(slots) {
-            let own = w.row(i);
-            for (j, strength) in self.neighbours.neighbours(i, w.count()) {
-                let other = w.row(j);
-                for k in 0..w.rank {
-                    let edge = weight_of(weight, [i, j], strength, k);
-                    let inverse = inverse_of_root(own[k], other[k], self.corner);
-                    positive[k] += edge * plus * own[k] * inverse;
-                    negative[k] += edge * (minus * other[k] * inverse + self.corner_at(inverse));
-                }
-            }
-        }
+impl<P: Along> EdgeOnHost for Steps<P> {
+    fn edges_from(&self, i: usize, count: usize) -> impl Iterator<Item = (usize, f64)> {
+        self.neighbours.neighbours(i, count)
     }
 
-    fn add_cotangent(
-        &self,
-        w: Rows<'_>,
-        weight: &Spread,
-        [of_positive, of_negative]: [Rows<'_>; 2],
-        rows: Range<usize>,
-        factor: &mut [f64],
-        weights: &mut [f64],
-    ) {
-        weights.fill(0.0);
+    #[inline]
+    fn parts(&self, a: f64, b: f64) -> [f64; 2] {
         let [plus, minus] = self.factors();
-        let slots = factor.chunks_exact_mut(w.rank);
-        let slots = slots.zip(weights.chunks_exact_mut(w.rank));
-        for (i, (factor, weights)) in rows.zip(slots) {
-            let (own, positive, negative) = (w.row(i), of_positive.row(i), of_negative.row(i));
-            for (j, strength) in self.neighbours.neighbours(i, w.count()) {
-                let (other, positive_there) = (w.row(j), of_positive.row(j));
-                let negative_there = of_negative.row(j);
-                for k in 0..w.rank {
-                    let edge = weight_of(weight, [i, j], strength, k);
-                    let inverse = inverse_of_root(own[k], other[k], self.corner);
-                    let (here, there) = (own[k] * inverse, other[k] * inverse);
-                    let of_here = plus * positive[k] + minus * negative_there[k];
-                    let of_there = plus * positive_there[k] + minus * negative[k];
-                    let turn = here * of_here + there * of_there;
-                    let slope = plus * here - minus * there;
-                    factor[k] += edge * inverse * (of_here - slope * turn);
-                    let corner = self.corner_at(inverse);
-                    // Half of the edge's cotangent, because both ends share it.
-                    let along = plus * (positive[k] * here + positive_there[k] * there)
-                        + negative[k] * (minus * there + corner)
-                        + negative_there[k] * (minus * here + corner);
-                    weights[k] += 0.5 * strength * along;
-                }
-            }
-        }
+        let inverse = inverse_of_root(a, b, self.corner);
+        let negative = minus * b * inverse + self.corner_at(inverse);
+        [plus * a * inverse, negative]
+    }
+
+    #[inline]
+    fn cotangents(&self, [a, b]: [f64; 2], of_a: [f64; 2], of_b: [f64; 2]) -> [f64; 2] {
+        let [positive, negative] = of_a;
+        let [positive_there, negative_there] = of_b;
+        let [plus, minus] = self.factors();
+        let inverse = inverse_of_root(a, b, self.corner);
+        let (here, there, corner) = (a * inverse, b * inverse, self.corner_at(inverse));
+        let of_here = plus * positive + minus * negative_there;
+        let of_there = plus * positive_there + minus * negative;
+        let turn = here * of_here + there * of_there;
+        let slope = plus * here - minus * there;
+        let of_weight = plus * (positive * here + positive_there * there)
+            + negative * (minus * there + corner)
+            + negative_there * (minus * here + corner);
+        [inverse * (of_here - slope * turn), of_weight]
     }
 }
 
