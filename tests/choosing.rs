@@ -70,7 +70,7 @@ fn practical_smooths_the_outer_error_of_data_with_many_zeros() {
     // The same run from its configuration.
     succeed(&folder, "fit --config run/config.toml --quiet --out again");
     assert_eq!(matrix(&folder, "run/W.npy"), matrix(&folder, "again/W.npy"));
-    // Judged alike: the comparison names the same outer error.
+    // A comparison has the same outer error.
     let compare = "compare x.npy --rank 3 --penalize h --penalty-h l1 --rivals plain --runs 1";
     assert!(succeed(&folder, compare).contains(&format!("outer error {outer}")));
 }

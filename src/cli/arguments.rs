@@ -26,8 +26,8 @@ pub struct CriterionArguments {
     pub criterion: Unseen,
     /// Divergence of the outer error: one of those of --divergence, or smoothed-kl:<c>, KL between
     /// x + c and WH + c [default: as --divergence; under kl, smoothed-kl:0.5 for thinned counts,
-    /// and with --criterion auto, smoothed-kl:<half the mean of X> for other data with a tenth of
-    /// zeros]
+    /// and with --criterion auto, smoothed-kl:<half the mean of X> for other data of which a
+    /// tenth or more are zeros]
     #[arg(long, value_name = "DIVERGENCE")]
     pub outer_divergence: Option<Outer>,
     /// Seed of the choice of held-out data

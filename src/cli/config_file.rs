@@ -101,7 +101,11 @@ pub fn parse(text: &str, path: &Path, typed: &[OsString]) -> Result<FitArguments
 /// Flags that do not affect the result of a run.
 const NO_SETTINGS: [&str; 6] = ["config", "out", "force", "quiet", "json", "help"];
 
-/// Every setting under the name of its flag: typed or default.
+/// Digits of the largest whole number of 64 bits.
+const MOST_DIGITS: usize = 20;
+
+/// The settings under the names of their flags: typed, or clap's default. Those of the solver have
+/// none of these.
 fn settings(command: &Command, matches: &ArgMatches) -> toml::Table {
     let mut table = toml::Table::new();
     for argument in command.get_arguments() {
@@ -125,6 +129,8 @@ pub fn setting(text: &str) -> toml::Value {
     let digits = text.bytes().all(|byte| byte.is_ascii_digit());
     match (text.parse::<i64>(), text.parse::<f64>()) {
         (Ok(integer), _) => integer.into(),
+        // More digits than the largest seed has: a number such as 1e300.
+        (_, Ok(number)) if digits && text.len() > MOST_DIGITS => format!("{number:e}").into(),
         // (TOML would write 1e300 with three hundred digits.)
         (_, Ok(number)) if !digits && !(1e16..f64::INFINITY).contains(&number) => number.into(),
         _ => text.into(),

@@ -22,7 +22,7 @@ pub enum Preset {
 }
 
 impl Preset {
-    /// Sets what the preset says about the data term, where it was not typed.
+    /// Sets criterion, divergence and penalised factor of the preset, where they were not typed.
     pub fn overlay(self, arguments: &mut FitArguments, typed: &dyn Fn(&str) -> bool) {
         if self == Self::Practical && !typed("criterion") {
             arguments.criterion.criterion = Unseen::ByData;

@@ -42,7 +42,7 @@ pub struct SearchArguments {
     pub criterion: Unseen,
     /// Divergence of the outer error [default: as --divergence; under kl, smoothed-kl:0.5 for
     /// thinned counts, and with --criterion auto, smoothed-kl:<half the mean of X> for other data
-    /// with a tenth of zeros]
+    /// of which a tenth or more are zeros]
     #[arg(long, value_name = "DIVERGENCE", help_heading = PENALTIES)]
     pub outer_divergence: Option<Outer>,
     #[command(flatten)]

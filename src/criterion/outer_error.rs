@@ -11,8 +11,8 @@ use crate::problem::Problem;
 
 /// The default share of the data that the updates never see.
 pub(super) const SHARE: f64 = 0.1;
-/// From this share of zeros on, KL on held-out entries is smoothed. (With 5 to 7 % of zeros
-/// smoothing changed nothing, with 21 % or more it lowered the error or changed nothing.)
+/// From this share of zeros on, KL on held-out entries is smoothed. (With 21 % of zeros or more, the
+/// error was 0.70 to 1.01 of that without it; with 5 and 7 %, it was 0.98 and 1.04.)
 const MANY_ZEROS: f64 = 0.1;
 
 /// The part of the data that the updates never see.
@@ -146,20 +146,20 @@ impl OuterError {
                 format!("{reason}, which are not taken for counts")
             }
         };
-        let zeros = match unseen {
-            Unseen::Entries(_) => {
+        let smoothed = match (self.divergence, by) {
+            (None, Some(by)) => {
+                let zeros = match unseen {
+                    Unseen::Entries(_) => format!(
+                        ", in data with {:.0} % zeros,",
+                        100.0 * problem.share_of_zeros()
+                    ),
+                    _ => String::new(),
+                };
                 format!(
-                    " in data with {:.0} % zeros",
-                    100.0 * problem.share_of_zeros()
+                    "; measured by {by}, because under KL{zeros} a few entries where WH is almost \
+                     zero would decide"
                 )
             }
-            _ => String::new(),
-        };
-        let smoothed = match (self.divergence, by) {
-            (None, Some(by)) => format!(
-                "; measured by {by}, because under KL{zeros} a few entries where WH is almost zero \
-                 would decide"
-            ),
             _ => String::new(),
         };
         Some(format!("{unseen}, because {reason}{smoothed}"))
@@ -232,7 +232,7 @@ mod tests {
 
     #[test]
     fn many_zeros_are_measured_by_smoothed_kl() {
-        // Half of these entries are zero, and the mean is 0.77.
+        // Half of these entries are zero.
         let x = ndarray::Array2::from_shape_fn((10, 12), |(i, j)| match (i + j) % 2 {
             0 => 0.0,
             _ => 1.0 + 0.1 * ((i * j) % 11) as f64,

@@ -8,7 +8,7 @@
 //! | `beta:<β>` | [`Beta`]`(β)` | x ≥ 0 for β > 0, x > 0 otherwise |
 //!
 //! An outer error may have a divergence of its own ([`Outer`]): one of these, or
-//! `smoothed-kl:<c>`, [`SmoothedKl`]`(c)`, KL between x + c and y + c for counts and for data with many zeros.
+//! `smoothed-kl:<c>`, [`SmoothedKl`]`(c)`, KL between x + c and y + c, for data with many zeros.
 //!
 //! # A divergence of your own
 //! Implement [`Divergence`]: a value and a split derivative are enough for reverse mode. With

@@ -11,8 +11,8 @@ use crate::split::{MajoriserPowers, Split};
 /// $$ d(x, y) = (x + c) \log \frac{x + c}{y + c} - x + y $$
 ///
 /// KL itself grows without bound if x > 0 and y → 0, so a few entries with a tiny y dominate its
-/// sum. The constant bounds their effect. It is made for outer errors on counts, with c = ½ (half a
-/// count).
+/// sum. The constant bounds their effect. It is made for outer errors: on counts with c = ½ (half a
+/// count), and on other data with many zeros with c half the mean of X.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SmoothedKl(pub f64);
 

@@ -444,8 +444,7 @@ fn write<S: Simd>(to: &mut [f64; STRIP], at: usize, value: Lanes<f64, S>) {
     f64::vectors_mut::<S>(&mut to[at..at + lanes])[0] = value.value;
 }
 
-/// The products of L lines with the lines of some indices. (A function of its own, which is
-/// compiled once for all divergences.)
+/// The products of L lines with the lines of some indices.
 #[inline(always)]
 pub(super) fn dots<S: Simd, const L: usize>(
     simd: S,

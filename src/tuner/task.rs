@@ -70,6 +70,8 @@ impl Task {
             terms,
             outer,
         } = settings;
+        // (For all data, so that every run of a comparison has the same outer error.)
+        let outer = outer.for_data(&problem, divergence.as_ref());
         let (full, judge) = if test > 0.0 {
             // This seed differs from that of the held-out entries.
             let tested = problem.speckled(test, seed ^ 0x7465_7374)?;
@@ -79,7 +81,6 @@ impl Task {
         } else {
             (problem, Judge::Nobody)
         };
-        let outer = outer.for_data(&full, divergence.as_ref());
         Ok(Self {
             split: outer.split(&full, seed)?,
             outer,
