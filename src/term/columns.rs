@@ -3,7 +3,7 @@
 //! With few components a vector holds rows: each lane sums its own rows, and the lanes are added at
 //! the end. A sum is then read and written for every second product, which is fast as long as all
 //! sums of a tile are in the first-level cache. With [`MANY`] components a vector holds components:
-//! the sums of a few columns stay in registers while all rows of the block are added.
+//! the sums of a few columns stay in registers while the rows of several blocks are added.
 
 use pulp::bytemuck::{cast_slice, cast_slice_mut};
 use pulp::{Simd, WithSimd};
@@ -13,10 +13,24 @@ use crate::engine::{Aligned, Lanes, Real};
 
 /// From this number of components on, a vector holds components.
 pub(super) const MANY: usize = 12;
+/// Blocks whose rows are then added together.
+const BATCH: usize = 4;
+/// Largest number of pairs of terms and rows.
+const PAIRS: usize = 3;
+/// Vectors of components whose sums are in registers at the same time, each for six columns: for 16
+/// registers, and for 32.
+const VECTORS: [usize; 2] = [2, 4];
 
 /// Components in a line of memory: whole vectors.
 fn padded<T: Real, S: Simd>(rank: usize) -> usize {
     rank.next_multiple_of(T::lanes::<S>())
+}
+
+/// Vectors of components in a line, and the parts that they are summed in.
+fn vectors_and_parts<T: Real, S: Simd>(rank: usize) -> (usize, usize) {
+    let vectors = padded::<T, S>(rank) / T::lanes::<S>();
+    let most = VECTORS[usize::from(has_many_registers::<T, S>())];
+    (vectors, vectors.div_ceil(most))
 }
 
 /// Rows of a block: the numbers that terms are multiplied by.
@@ -24,11 +38,18 @@ fn padded<T: Real, S: Simd>(rank: usize) -> usize {
 pub(super) struct Rows<'a, T: Real, S: Simd> {
     /// Vectors of rows, [`WIDE`] for each component.
     pub(super) vectors: &'a [T::Vector<S>],
-    /// Row by row, in whole vectors of components. Empty with few components.
+    /// The lines of all blocks ([`load_lines`]). Empty with few components.
     pub(super) lines: &'a [T],
 }
 
-/// The numbers that [`Rows::lines`] has for a block.
+/// A block of rows. The blocks are added to the sums of a tile in their order, beginning with 0.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct BlockAt {
+    pub(super) index: usize,
+    pub(super) is_last: bool,
+}
+
+/// Numbers in the lines of a block. 0 with few components.
 pub(super) fn lines_length<T: Real, S: Simd>(rank: usize) -> usize {
     match rank {
         ..MANY => 0,
@@ -36,17 +57,30 @@ pub(super) fn lines_length<T: Real, S: Simd>(rank: usize) -> usize {
     }
 }
 
-/// Copies rows into the lines of a block. Lines without a row, and components beyond the last, are 0.
+/// Copies rows into the lines of a block: part by part of the components, each row by row. Lines
+/// without a row, and components beyond the last, are 0.
 #[inline(always)]
-pub(super) fn load_lines<T: Real, S: Simd>(rows: &[f64], rank: usize, lines: &mut [T]) {
-    let mut rows = rows.chunks_exact(rank);
-    for line in lines.chunks_exact_mut(padded::<T, S>(rank)) {
-        let row = rows.next().unwrap_or_default();
-        let (line, rest) = line.split_at_mut(row.len());
-        for (slot, value) in line.iter_mut().zip(row) {
-            *slot = T::from_f64(*value);
+pub(super) fn load_lines<T: Real, S: Simd>(rows: &[f64], rank: usize, mut lines: &mut [T]) {
+    let (vectors, parts) = vectors_and_parts::<T, S>(rank);
+    let lanes = T::lanes::<S>();
+    let mut from = 0;
+    for part in 0..parts {
+        // Parts of about equal length.
+        let to = (part + 1) * vectors / parts;
+        let width = (to - from) * lanes;
+        let (of_part, rest) = lines.split_at_mut(width * WIDE * lanes);
+        lines = rest;
+        let components = from * lanes..rank.min(to * lanes);
+        let mut rows = rows.chunks_exact(rank);
+        for line in of_part.chunks_exact_mut(width) {
+            let row = rows.next().map_or(&[][..], |row| &row[components.clone()]);
+            let (line, rest) = line.split_at_mut(row.len());
+            for (slot, value) in line.iter_mut().zip(row) {
+                *slot = T::from_f64(*value);
+            }
+            rest.fill(T::from_f64(0.0));
         }
-        rest.fill(T::from_f64(0.0));
+        from = to;
     }
 }
 
@@ -57,6 +91,10 @@ pub(super) struct ColumnSums<T> {
     /// Numbers for each column.
     each: usize,
     values: Aligned<T>,
+    /// With many components, the terms of blocks that are not yet added, pair by pair.
+    waiting: Aligned<T>,
+    /// The number of these blocks.
+    blocks: usize,
 }
 
 impl<T: Real> ColumnSums<T> {
@@ -69,6 +107,11 @@ impl<T: Real> ColumnSums<T> {
             rank,
             each,
             values: Aligned::new(TILE * each),
+            waiting: Aligned::new(match rank {
+                ..MANY => 0,
+                _ => PAIRS * waiting_length::<T, S>(),
+            }),
+            blocks: 0,
         }
     }
 
@@ -82,6 +125,7 @@ impl<T: Real> ColumnSums<T> {
     pub(super) fn add<S: Simd, const P: usize>(
         &mut self,
         simd: S,
+        at: BlockAt,
         terms: [&[T::Vector<S>]; P],
         by: [Rows<'_, T, S>; P],
     ) {
@@ -95,13 +139,30 @@ impl<T: Real> ColumnSums<T> {
             });
             return;
         }
-        for (terms, by) in terms.into_iter().zip(by) {
+        let of_pair = waiting_length::<T, S>();
+        let waiting = self.waiting.get_mut(PAIRS * of_pair);
+        let size = terms[0].len() * T::lanes::<S>();
+        for (waiting, terms) in waiting.chunks_exact_mut(of_pair).zip(terms) {
+            let slots = &mut waiting[self.blocks * size..][..size];
+            slots.copy_from_slice(cast_slice(terms));
+        }
+        self.blocks += 1;
+        if self.blocks < BATCH && !at.is_last {
+            return;
+        }
+        let of_block = lines_length::<T, S>(rank);
+        let end = at.index + 1;
+        let lines = (end - self.blocks) * of_block..end * of_block;
+        for (waiting, by) in waiting.chunks_exact(of_pair).zip(by) {
             simd.vectorize(Across {
                 sums: &mut *sums,
-                terms: cast_slice(terms),
-                lines: by.lines,
+                terms: &waiting[..self.blocks * size],
+                of_block: size,
+                lines: &by.lines[lines.clone()],
+                rank,
             });
         }
+        self.blocks = 0;
     }
 
     /// Adds the sums to the numbers of the columns, r for each.
@@ -207,102 +268,102 @@ fn spread_some<T: Real, S: Simd, const P: usize, const J: usize>(
     }
 }
 
+/// Numbers in the terms of one pair that wait.
+fn waiting_length<T: Real, S: Simd>() -> usize {
+    BATCH * TILE * WIDE * T::lanes::<S>()
+}
+
 /// Vectors of components. (Likewise a separate function.)
 struct Across<'a, T> {
     sums: &'a mut [T],
-    /// [`WIDE`] vectors of rows for each column.
+    /// The terms of some blocks: [`WIDE`] vectors of rows for each column.
     terms: &'a [T],
+    /// Numbers in the terms of a block.
+    of_block: usize,
+    /// The lines of these blocks.
     lines: &'a [T],
+    rank: usize,
 }
 
 impl<T: Real> WithSimd for Across<'_, T> {
     type Output = ();
 
     #[inline(always)]
-    fn with_simd<S: Simd>(self, simd: S) {
-        // Sums in registers: 6×4 of 32, or 4×3 of 16.
-        let most = if has_many_registers::<T, S>() { 4 } else { 3 };
-        let each = self.lines.len() / (WIDE * T::lanes::<S>());
-        let vectors = each / T::lanes::<S>();
-        let parts = vectors.div_ceil(most);
+    fn with_simd<S: Simd>(mut self, simd: S) {
+        let (vectors, parts) = vectors_and_parts::<T, S>(self.rank);
         let mut from = 0;
         for part in 0..parts {
-            // Parts of about equal length.
             let to = (part + 1) * vectors / parts;
-            let sums = &mut *self.sums;
             match to - from {
-                1 => across_columns::<T, S, 1>(simd, sums, self.terms, self.lines, from),
-                2 => across_columns::<T, S, 2>(simd, sums, self.terms, self.lines, from),
-                3 => across_columns::<T, S, 3>(simd, sums, self.terms, self.lines, from),
-                _ => across_columns::<T, S, 4>(simd, sums, self.terms, self.lines, from),
+                1 => self.columns::<S, 1>(simd, from),
+                2 => self.columns::<S, 2>(simd, from),
+                3 => self.columns::<S, 3>(simd, from),
+                _ => self.columns::<S, 4>(simd, from),
             }
             from = to;
         }
     }
 }
 
-/// All columns, for K vectors of components.
-#[inline(always)]
-fn across_columns<T: Real, S: Simd, const K: usize>(
-    simd: S,
-    sums: &mut [T],
-    terms: &[T],
-    lines: &[T],
-    from: usize,
-) {
-    let block = WIDE * T::lanes::<S>();
-    let each = lines.len() / block;
-    let mut columns = sums.chunks_exact_mut(each);
-    let mut terms = terms;
-    macro_rules! take {
-        ($columns:literal) => {
-            while terms.len() >= $columns * block {
-                let (these, rest) = terms.split_at($columns * block);
-                terms = rest;
-                let sums = std::array::from_fn(|_| columns.next().expect("a column for its terms"));
-                across_some::<T, S, K, $columns>(simd, sums, these, lines, from);
-            }
-        };
+impl<T: Real> Across<'_, T> {
+    /// All columns, for K vectors of components.
+    #[inline(always)]
+    fn columns<S: Simd, const K: usize>(&mut self, simd: S, from: usize) {
+        let columns = self.of_block / (WIDE * T::lanes::<S>());
+        let mut first = 0;
+        // (Eight are four and four, not six and two.)
+        while first + 6 <= columns && columns - first != 8 {
+            self.some::<S, K, 6>(simd, from, first);
+            first += 6;
+        }
+        while first + 4 <= columns {
+            self.some::<S, K, 4>(simd, from, first);
+            first += 4;
+        }
+        while first < columns {
+            self.some::<S, K, 1>(simd, from, first);
+            first += 1;
+        }
     }
-    if has_many_registers::<T, S>() {
-        take!(6);
-    }
-    take!(4);
-    take!(1);
-}
 
-#[inline(always)]
-fn across_some<T: Real, S: Simd, const K: usize, const J: usize>(
-    simd: S,
-    sums: [&mut [T]; J],
-    terms: &[T],
-    lines: &[T],
-    from: usize,
-) {
-    let block = WIDE * T::lanes::<S>();
-    let each = lines.len() / block;
-    let mut totals = [[Lanes::<T, S>::zero(simd); K]; J];
-    for j in 0..J {
-        let sums = &T::vectors::<S>(sums[j])[from..from + K];
-        for k in 0..K {
-            totals[j][k] = Lanes::new(simd, sums[k]);
-        }
-    }
-    // Slices are cut to their lengths, so that the compiler can remove bounds checks.
-    let terms = &terms[..J * block];
-    for (i, line) in lines.chunks_exact(each).enumerate().take(block) {
-        let line = &T::vectors::<S>(line)[from..from + K];
+    /// J columns, whose sums stay in registers while all rows are added.
+    #[inline(always)]
+    fn some<S: Simd, const K: usize, const J: usize>(
+        &mut self,
+        simd: S,
+        from: usize,
+        first: usize,
+    ) {
+        let (vectors, _) = vectors_and_parts::<T, S>(self.rank);
+        let rows = WIDE * T::lanes::<S>();
+        let sums = &mut T::vectors_mut::<S>(self.sums)[first * vectors..(first + J) * vectors];
+        let mut totals = [[Lanes::<T, S>::zero(simd); K]; J];
         for j in 0..J {
-            let term = Lanes::<T, S>::splat(simd, terms[j * block + i]);
+            let sums = &sums[j * vectors + from..][..K];
             for k in 0..K {
-                totals[j][k] = term.mul_add(Lanes::new(simd, line[k]), totals[j][k]);
+                totals[j][k] = Lanes::new(simd, sums[k]);
             }
         }
-    }
-    for (sums, totals) in sums.into_iter().zip(totals) {
-        let sums = &mut T::vectors_mut::<S>(sums)[from..from + K];
-        for k in 0..K {
-            sums[k] = totals[k].value;
+        let lines = T::vectors::<S>(self.lines).chunks_exact(vectors * rows);
+        for (terms, lines) in self.terms.chunks_exact(self.of_block).zip(lines) {
+            // Slices are cut to their lengths, so that the compiler can remove bounds checks.
+            let terms = &terms[first * rows..(first + J) * rows];
+            let (lines, _) = lines[from * rows..(from + K) * rows].as_chunks::<K>();
+            let lines = &lines[..rows];
+            for i in 0..rows {
+                for j in 0..J {
+                    let term = Lanes::<T, S>::splat(simd, terms[j * rows + i]);
+                    for k in 0..K {
+                        totals[j][k] = term.mul_add(Lanes::new(simd, lines[i][k]), totals[j][k]);
+                    }
+                }
+            }
+        }
+        for j in 0..J {
+            let sums = &mut sums[j * vectors + from..][..K];
+            for k in 0..K {
+                sums[k] = totals[j][k].value;
+            }
         }
     }
 }

@@ -10,7 +10,7 @@ use std::ops::Range;
 
 use pulp::{Simd, WithSimd};
 
-use super::columns::{ColumnSums, MANY, Rows, lines_length, load_lines};
+use super::columns::{BlockAt, ColumnSums, MANY, Rows, lines_length, load_lines};
 use super::entries::Loop;
 use super::kernel::{TILE, WIDE, contract, load, products, store};
 use super::tile::{Tile, Tiles, Weighting};
@@ -124,16 +124,17 @@ impl<T: Real> WithSimd for Cotangent<'_, T> {
         let size = rank * WIDE;
         let weighted = self.tiles.blocks.weighting.varies();
         let of_block = MATRICES * size;
-        let of_line = lines_length::<T, S>(rank);
-        let lines_of_block = self.of.matrices() * of_line;
         let count = self.own.len().div_ceil(WIDE * T::lanes::<S>() * rank);
         let [blocks, lines] = take(&mut self.memory);
         let blocks = &mut T::vectors_mut::<S>(blocks)[..count * of_block];
-        let lines = &mut lines[..count * lines_of_block];
+        // The lines of a matrix, over all blocks.
+        let of_matrix = count * lines_length::<T, S>(rank);
+        let lines = &mut lines[..self.of.matrices() * of_matrix];
         self.load_blocks::<S>(simd, blocks);
-        if of_line > 0 {
-            self.load_lines::<S>(lines);
+        if of_matrix > 0 {
+            self.load_lines::<S>(lines, of_matrix);
         }
+        let lines = &*lines;
         let mut tile = Tile::new(zero);
         let varies = self.tiles.positive_varies();
         let mut of_columns = [(); 2].map(|()| ColumnSums::new::<S>(rank));
@@ -150,7 +151,6 @@ impl<T: Real> WithSimd for Cotangent<'_, T> {
             }
             of_columns.iter_mut().for_each(ColumnSums::clear);
             for (index, block) in blocks.chunks_exact_mut(of_block).enumerate() {
-                let lines = &lines[index * lines_of_block..][..lines_of_block];
                 let (own, rest) = block.split_at_mut(size);
                 let (of_negative, rest) = rest.split_at_mut(size);
                 let (of_positive, sums) = rest.split_at_mut(size);
@@ -203,25 +203,29 @@ impl<T: Real> WithSimd for Cotangent<'_, T> {
                 }
                 let rows = |which: usize, vectors| Rows::<T, S> {
                     vectors,
-                    lines: &lines[which * of_line..][..of_line],
+                    lines: &lines[which * of_matrix..][..of_matrix],
+                };
+                let at = BlockAt {
+                    index,
+                    is_last: index + 1 == count,
                 };
                 let [to, second] = &mut of_columns;
                 match self.of {
-                    Of::Errors(_) => to.add(simd, [t], [rows(0, own)]),
+                    Of::Errors(_) => to.add(simd, at, [t], [rows(0, own)]),
                     // (The rows, without those of lanes that have none: see `load_blocks`.)
-                    Of::ColumnParts(..) => to.add(simd, [t], [rows(0, of_negative)]),
+                    Of::ColumnParts(..) => to.add(simd, at, [t], [rows(0, of_negative)]),
                     Of::Nothing => {
-                        to.add(simd, [negative], [rows(0, of_negative)]);
+                        to.add(simd, at, [negative], [rows(0, of_negative)]);
                         if varies {
-                            second.add(simd, [positive], [rows(0, of_negative)]);
+                            second.add(simd, at, [positive], [rows(0, of_negative)]);
                         }
                     }
                     Of::Parts(..) => {
                         let by = [rows(0, own), rows(1, of_negative), rows(2, of_positive)];
                         if varies {
-                            to.add(simd, [t, negative, positive], by);
+                            to.add(simd, at, [t, negative, positive], by);
                         } else {
-                            to.add(simd, [t, negative], [by[0], by[1]]);
+                            to.add(simd, at, [t, negative], [by[0], by[1]]);
                         }
                     }
                 }
@@ -287,20 +291,20 @@ impl<T: Real> Cotangent<'_, T> {
         }
     }
 
-    /// The rows that columns are summed by, as lines. Lines without a row are 0.
+    /// The rows that columns are summed by, as lines: matrix by matrix, each block by block. Lines
+    /// without a row are 0.
     #[inline(always)]
-    fn load_lines<S: Simd>(&self, lines: &mut [T]) {
-        let of_line = lines_length::<T, S>(self.rank);
+    fn load_lines<S: Simd>(&self, lines: &mut [T], of_matrix: usize) {
+        let of_block = lines_length::<T, S>(self.rank);
         let each = WIDE * T::lanes::<S>() * self.rank;
         let (negative, positive): (&[f64], &[f64]) = match self.of {
             Of::Parts(negative, positive) => (negative, positive),
             _ => (&[], &[]),
         };
-        let blocks = lines.chunks_exact_mut(self.of.matrices() * of_line);
-        for (index, lines) in blocks.enumerate() {
-            let matrices = [self.own, negative, positive];
-            for (lines, rows) in lines.chunks_exact_mut(of_line).zip(matrices) {
-                let rows = &rows[index * each..rows.len().min((index + 1) * each)];
+        let matrices = [self.own, negative, positive];
+        for (lines, rows) in lines.chunks_exact_mut(of_matrix).zip(matrices) {
+            let blocks = lines.chunks_exact_mut(of_block).zip(rows.chunks(each));
+            for (lines, rows) in blocks {
                 load_lines::<T, S>(rows, self.rank, lines);
             }
         }

@@ -228,11 +228,11 @@ fn contract_some<T: Real, S: Simd, const K: usize>(
     }
 }
 
-/// Numbers of the other factor (1 MB). If it is larger, several blocks of rows go over the columns
+/// Numbers of the other factor (512 kB). If it is larger, several blocks of rows go over the columns
 /// together, because reading it for each block would take longer than the products.
-const LARGE: usize = 1 << 17;
-/// Rows of these blocks.
-const PANEL: usize = 256;
+const LARGE: usize = 1 << 16;
+/// Rows of these blocks. With 200 components, they and their sums take 400 kB.
+const PANEL: usize = 128;
 
 /// Rows that go over the columns together, for so many numbers of the other factor.
 #[inline(always)]

@@ -5,6 +5,7 @@ use std::ops::Range;
 
 use pulp::{Simd, WithSimd};
 
+use super::columns::MANY;
 use super::dense::add_to_rows;
 use super::entries::Loop;
 use super::kernel::{TILE, WIDE, contract, load, products, rows_together, store};
@@ -13,6 +14,9 @@ use crate::engine::{Lanes, MOST_LANES, Real};
 
 /// Matrices of a block: its rows, their directions, and the sums of both results.
 const MATRICES: usize = 4;
+/// Tiles whose terms are summed together, if there are many components: sums are then read and
+/// written less often.
+const TILES: usize = 3;
 
 /// The result of a pass, in the rows of `own`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,7 +56,16 @@ pub(super) struct Pass<'a, T> {
 
 /// Numbers in the working memory of a pass over so many columns.
 pub(super) fn memory_length(rank: usize, columns: usize) -> usize {
-    MATRICES * rank * rows_together(rank * columns, WIDE * MOST_LANES)
+    let terms = 2 * terms_length(rank, MOST_LANES);
+    MATRICES * rank * rows_together(rank * columns, WIDE * MOST_LANES) + terms
+}
+
+/// Numbers in the terms of one result that are summed together.
+fn terms_length(rank: usize, lanes: usize) -> usize {
+    match rank {
+        ..MANY => 0,
+        _ => TILES * TILE * WIDE * lanes,
+    }
 }
 
 impl<T: Real> WithSimd for Pass<'_, T> {
@@ -66,6 +79,12 @@ impl<T: Real> WithSimd for Pass<'_, T> {
         let blocks = rows / lanes;
         let of_block = MATRICES * rank * lanes;
         let memory = take(&mut self.memory);
+        let of_terms = terms_length(rank, T::lanes::<S>());
+        let (terms, memory) = memory.split_at_mut(2 * of_terms);
+        let width = match self.what {
+            What::Parts if of_terms > 0 => TILES * TILE,
+            _ => TILE,
+        };
         let mut tile = Tile::new(Lanes::<T, S>::zero(simd).value);
         let (mut out, mut second) = (take(&mut self.out), take(&mut self.second));
         for (panel, own) in self.own.chunks(rows * rank).enumerate() {
@@ -90,11 +109,15 @@ impl<T: Real> WithSimd for Pass<'_, T> {
             let count = own.len().div_ceil(lanes * rank);
             let mut from = 0;
             while from < columns {
-                let to = columns.min(from + TILE);
+                let to = columns.min(from + width);
                 for (index, block) in memory.chunks_exact_mut(of_block).enumerate().take(count) {
                     let block = T::vectors_mut::<S>(block);
                     let at = self.first + panel * blocks + index;
-                    self.columns::<S>(simd, at, from..to, block, &mut tile);
+                    if width > TILE {
+                        self.wide_parts::<S>(simd, at, from..to, block, &mut tile, terms);
+                    } else {
+                        self.columns::<S>(simd, at, from..to, block, &mut tile);
+                    }
                 }
                 from = to;
             }
@@ -116,6 +139,47 @@ impl<T: Real> WithSimd for Pass<'_, T> {
 }
 
 impl<T: Real> Pass<'_, T> {
+    /// Adds the columns of several tiles to N and P of a block.
+    #[inline(always)]
+    fn wide_parts<S: Simd>(
+        &self,
+        simd: S,
+        block: usize,
+        columns: Range<usize>,
+        matrices: &mut [T::Vector<S>],
+        tile: &mut Tile<T::Vector<S>>,
+        terms: &mut [T],
+    ) {
+        let rank = self.rank;
+        let size = rank * WIDE;
+        let (own, rest) = matrices.split_at_mut(size);
+        let (first, second) = rest[size..].split_at_mut(size);
+        let weighted = self.tiles.blocks.weighting.varies();
+        let varies = self.tiles.positive_varies();
+        let (negative, positive) = terms.split_at_mut(terms.len() / 2);
+        let negative = &mut T::vectors_mut::<S>(negative)[..columns.len() * WIDE];
+        let positive = &mut T::vectors_mut::<S>(positive)[..columns.len() * WIDE];
+        let of_tiles = negative.chunks_mut(TILE * WIDE);
+        let of_tiles = of_tiles.zip(positive.chunks_mut(TILE * WIDE));
+        for (index, (negative, positive)) in of_tiles.enumerate() {
+            let from = columns.start + index * TILE;
+            let vectors = negative.len();
+            let other = &self.other[from * rank..(from + vectors / WIDE) * rank];
+            self.tiles.read::<S>(simd, block, from, own, other, tile);
+            self.tiles
+                .entries::<S>(simd, Loop::Parts, weighted, tile, &mut []);
+            negative.copy_from_slice(&tile.negative[..vectors]);
+            if varies {
+                positive.copy_from_slice(&tile.positive[..vectors]);
+            }
+        }
+        let other = &self.other[columns.start * rank..columns.end * rank];
+        contract::<T, S>(simd, first, negative, other);
+        if varies {
+            contract::<T, S>(simd, second, positive, other);
+        }
+    }
+
     /// Adds some columns to the sums of a block. Its matrices are the rows, their directions, and
     /// the sums of both results. (Errors are the first sum.)
     #[inline(always)]

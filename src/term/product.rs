@@ -14,7 +14,7 @@ use super::walk::{WHOLE, share};
 use crate::engine::{Aligned, Real};
 
 /// Columns whose numbers of the other factor stay in the cache while their products are summed.
-const STRETCH: usize = 128;
+const STRETCH: usize = 96;
 
 /// `X O`.
 ///

@@ -22,8 +22,8 @@ const ROWS: usize = 64;
 /// one. They do not depend on the machine, so sums do not either.
 const SUMMED_TASKS: usize = 64;
 const SUMMED_LINES: usize = 256;
-/// Numbers of the factor of rows that go over all columns together (256 kB).
-const TOGETHER: usize = 1 << 15;
+/// Numbers of the factor of rows that go over all columns together (128 kB).
+const TOGETHER: usize = 1 << 14;
 /// Numbers that one task adds.
 const ADDED: usize = 1 << 12;
 
