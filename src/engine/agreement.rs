@@ -80,7 +80,7 @@ fn spaced(of: usize, most: usize) -> Vec<usize> {
 fn sample(problem: &Problem, setup: &Setup) -> (Vec<usize>, Vec<usize>) {
     let [n, m] = problem.shape();
     let side = (COMPARED_ENTRIES as f64).sqrt() as usize;
-    if let (Some(x), true) = (problem.x().as_sparse(), n * m > COMPARED_ENTRIES) {
+    if let (Some(x), true) = (problem.as_sparse(), n * m > COMPARED_ENTRIES) {
         return sparse_sample(x, setup, side);
     }
     let free = |rule: &Rule| rule.terms.iter().all(|term| term.penalty.takes_any_rows());

@@ -65,7 +65,7 @@ impl<'a> FusedBunch<'a> {
             Plan::of(&of_h).map_err(unsupported)?,
         ];
         let known = criterion.is_divergence() && criterion.own_divergence().is_none();
-        if !known || problem.second().is_some() || problem.is_sparse() {
+        if !known || problem.has_second() || problem.is_sparse() {
             return Err(unsupported(format!("criterion '{}'", criterion.name())));
         }
         let over = criterion.entries();

@@ -104,7 +104,7 @@ impl Setup {
             && (!self.tuned || self.mode == Mode::Reverse)
             && self.criterion.is_divergence()
             && self.criterion.own_divergence().is_none()
-            && problem.second().is_none()
+            && !problem.has_second()
             && !problem.is_sparse();
         if !known {
             return None;

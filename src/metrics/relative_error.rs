@@ -11,7 +11,7 @@ use crate::divergence::{Beta, Divergence};
 use crate::factors::Factors;
 use crate::numerics::to_host;
 use crate::problem::{Observed, Problem, Weights};
-use crate::sparse::{Matrix, SparseMatrix};
+use crate::sparse::SparseMatrix;
 use crate::update::Rule;
 
 /// `D(X, WH) / D(X, mean of X)`, where the mean is the weighted mean of the observed entries. 0 is
@@ -19,11 +19,11 @@ use crate::update::Rule;
 /// perfectly.
 pub fn relative_error(problem: &Problem, rule: &Rule, divergence: f64) -> f64 {
     let mean = problem.mean();
-    let of_mean = match problem.x() {
-        Matrix::Dense(_) => total(problem, rule.divergence.as_ref(), |observed, _| {
+    let of_mean = match problem.as_sparse() {
+        None => total(problem, rule.divergence.as_ref(), |observed, _| {
             observed.x.full_like(mean)
         }),
-        Matrix::Sparse(x) => of_constant(problem, x, rule.divergence.as_ref(), mean),
+        Some(x) => of_constant(problem, x, rule.divergence.as_ref(), mean),
     };
     // The largest value, and the smallest with reversed sign.
     let with = |ends: [f64; 2], x: f64| [ends[0].max(x), ends[1].max(-x)];
@@ -31,7 +31,7 @@ pub fn relative_error(problem: &Problem, rule: &Rule, divergence: f64) -> f64 {
         if weight > 0.0 { with(ends, x) } else { ends }
     });
     // (The zeros of a sparse matrix add one more value.)
-    let zero = problem.x().as_sparse().filter(|_| elsewhere(problem) > 0.0);
+    let zero = problem.as_sparse().filter(|_| elsewhere(problem) > 0.0);
     let zero = zero.filter(|x| x.unstored() > 0.0).map(|_| [0.0, 0.0]);
     let mut ends = [f64::NEG_INFINITY; 2];
     for row in of_rows.into_iter().chain(zero) {
@@ -53,14 +53,15 @@ fn of_each_row<T: Copy + Send + Sync>(
 ) -> Vec<T> {
     let weight = |index| problem.mask().map_or(1.0, |mask| mask[index]);
     let rows = (0..problem.shape()[0]).into_par_iter().with_min_len(256);
-    let folded = rows.map(|row| match problem.x() {
-        Matrix::Dense(x) => {
-            let entries = x.row(row).into_iter().enumerate();
+    let folded = rows.map(|row| match (problem.as_sparse(), problem.dense_numbers()) {
+        (None, x) => {
+            let entries = x.expect("X is dense").row(row);
+            let entries = entries.iter().enumerate();
             entries.fold(nothing, |sum, (column, x)| {
                 fold(sum, *x, weight((row, column)))
             })
         }
-        Matrix::Sparse(x) => {
+        (Some(x), _) => {
             let (columns, values) = x.row(row);
             let entries = columns.iter().zip(values);
             entries.fold(nothing, |sum, (column, x)| {
@@ -122,9 +123,9 @@ fn of_constant(
 pub fn paper_relative_error(problem: &Problem, factors: &Factors) -> f64 {
     let floor = Beta::KL.floor(problem.precision());
     let h = problem.state(&factors.h);
-    let divergence = match problem.x() {
-        Matrix::Sparse(x) => kl_of_sparse(problem, x, factors, floor),
-        Matrix::Dense(_) => total(problem, &Beta::KL, |_, rows| {
+    let divergence = match problem.as_sparse() {
+        Some(x) => kl_of_sparse(problem, x, factors, floor),
+        None => total(problem, &Beta::KL, |_, rows| {
             let w = factors.w.slice_axis(Axis(0), Slice::from(rows));
             problem
                 .state(&w.to_owned())

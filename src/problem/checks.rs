@@ -4,6 +4,7 @@ use ndarray::Array2;
 use rayon::prelude::*;
 
 use super::Weights;
+use super::stored::{DenseNumbers, Stored};
 use crate::error::{Error, Result};
 use crate::numerics::Precision;
 use crate::processes::Share;
@@ -47,31 +48,33 @@ pub(super) fn needed<'a>(
 
 /// The first stored entry, row by row, for which a condition holds. All cores search for it.
 pub(super) fn first_entry(
-    matrix: &Matrix,
+    matrix: &Stored,
     holds: impl Fn((usize, usize), f64) -> bool + Sync,
 ) -> Option<(usize, usize)> {
-    let matrix = match matrix {
-        Matrix::Sparse(matrix) => return matrix.first_entry(holds),
-        Matrix::Dense(matrix) => matrix,
-    };
-    first_of(matrix, holds)
+    match (matrix.as_sparse(), matrix.as_dense()) {
+        (Some(matrix), _) => matrix.first_entry(holds),
+        (None, numbers) => first_of(numbers?, holds),
+    }
 }
 
 fn first_of(
-    matrix: &Array2<f64>,
+    matrix: DenseNumbers<'_>,
     holds: impl Fn((usize, usize), f64) -> bool + Sync,
 ) -> Option<(usize, usize)> {
     let in_row = |row: &usize| {
-        let mut entries = matrix.row(*row).into_iter().enumerate();
+        let entries = matrix.row(*row);
+        let mut entries = entries.iter().enumerate();
         entries.any(|(column, value)| holds((*row, column), *value))
     };
-    let mut rows = 0..matrix.nrows();
-    let row = if matrix.len() <= super::SMALL {
+    let (n, m) = matrix.dim();
+    let mut rows = 0..n;
+    let row = if n * m <= super::SMALL {
         rows.find(in_row)?
     } else {
         rows.into_par_iter().find_first(in_row)?
     };
-    let mut entries = matrix.row(row).into_iter().enumerate();
+    let entries = matrix.row(row);
+    let mut entries = entries.iter().enumerate();
     let column = entries.position(|(column, value)| holds((row, column), *value));
     column.map(|column| (row, column))
 }
@@ -81,7 +84,8 @@ pub(super) fn check_nonnegative(
     matrix: &Array2<f64>,
     precision: Precision,
 ) -> Result<()> {
-    let wrong = first_of(matrix, |_, value| is_wrong(value, precision));
+    let numbers = DenseNumbers::Whole(matrix);
+    let wrong = first_of(numbers, |_, value| is_wrong(value, precision));
     let wrong = wrong.map(|(row, column)| (row, column, matrix[[row, column]]));
     wrong.map_or(Ok(()), |entry| Err(wrong_entry(what, entry, precision)))
 }
@@ -92,7 +96,11 @@ pub(super) fn check_stored(
     matrix: &Matrix,
     precision: Precision,
 ) -> Result<()> {
-    let wrong = first_entry(matrix, |_, value| is_wrong(value, precision));
+    let is_wrong = |_, value| is_wrong(value, precision);
+    let wrong = match matrix {
+        Matrix::Sparse(matrix) => matrix.first_entry(is_wrong),
+        Matrix::Dense(matrix) => first_of(DenseNumbers::Whole(matrix), is_wrong),
+    };
     let wrong = wrong.map(|(row, column)| (row, column, matrix.entry(row, column)));
     wrong.map_or(Ok(()), |entry| Err(wrong_entry(what, entry, precision)))
 }

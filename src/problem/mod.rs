@@ -8,6 +8,7 @@ mod scaling;
 mod second;
 mod sparse;
 mod speckle;
+mod stored;
 mod thinning;
 mod to_matrix;
 mod weights;
@@ -16,23 +17,25 @@ use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
 use burn::tensor::Tensor;
-use ndarray::{Array2, ArrayView2, Axis, Slice};
+use ndarray::{Array2, ArrayView2};
 use rayon::prelude::*;
 
 pub use observed::Observed;
 pub use scaling::{Scale, Scaling};
+pub(crate) use stored::DenseNumbers;
 pub use to_matrix::ToMatrix;
 pub use weights::Weights;
 
 use self::checks::{
     check_nonnegative, check_shape, check_stored, check_weights, first_entry, needed,
 };
+use self::stored::Stored;
 use crate::device::Device;
 use crate::divergence::Divergence;
 use crate::error::{Error, Result};
 use crate::numerics::Precision;
 use crate::processes::{Processes, Share};
-use crate::sparse::{Matrix, Zeros};
+use crate::sparse::{Matrix, SparseMatrix, Zeros};
 
 /// Stored value of an entry without weight. It is finite, because 0 · ∞ and 0 · NaN would not be 0.
 const UNOBSERVED: f64 = 1.0;
@@ -52,11 +55,11 @@ const BLOCK_ENTRIES: usize = 1 << 16;
 /// A clone shares the data.
 #[derive(Debug, Clone)]
 pub struct Problem {
-    x: Arc<Matrix>,
+    x: Stored,
     mask: Option<Arc<Weights>>,
     held_out: Option<Arc<Weights>>,
     /// Data of the held-out error, if they differ from X.
-    second: Option<Arc<Matrix>>,
+    second: Option<Stored>,
     precision: Precision,
     device: Device,
     /// The rows that this process has.
@@ -276,7 +279,7 @@ impl Problem {
             });
         }
         Ok(Self {
-            x: Arc::new(x),
+            x: x.into(),
             mask: mask.map(Arc::new),
             held_out: held_out.map(Arc::new),
             second: None,
@@ -297,14 +300,12 @@ impl Problem {
 
     fn check_own_domain(&self, divergence: &dyn Divergence) -> Result<()> {
         let needed = needed(self.mask.as_deref(), self.held_out.as_deref());
-        for matrix in [Some(self.x()), self.second()].into_iter().flatten() {
+        for matrix in [Some(&self.x), self.second.as_ref()].into_iter().flatten() {
             let outside = |index, x: f64| needed(index) && !divergence.accepts(x);
             let stored = first_entry(matrix, outside);
             // (Entries that are not stored matter only if a zero is outside the domain.)
-            let unstored = || match matrix {
-                Matrix::Sparse(matrix) if !divergence.accepts(0.0) => {
-                    self.first_zero(matrix, &needed)
-                }
+            let unstored = || match matrix.as_sparse() {
+                Some(matrix) if !divergence.accepts(0.0) => self.first_zero(matrix, &needed),
                 _ => None,
             };
             if let Some((row, column)) = stored.or_else(unstored) {
@@ -342,12 +343,22 @@ impl Problem {
 
     /// The stored data.
     pub fn x(&self) -> &Matrix {
-        &self.x
+        self.x.matrix()
+    }
+
+    /// The numbers of X, if it is dense, without a matrix of them.
+    pub(crate) fn dense_numbers(&self) -> Option<DenseNumbers<'_>> {
+        self.x.as_dense()
+    }
+
+    /// X, if it is sparse.
+    pub(crate) fn as_sparse(&self) -> Option<&SparseMatrix> {
+        self.x.as_sparse()
     }
 
     /// Returns true if X is sparse.
     pub fn is_sparse(&self) -> bool {
-        self.x.as_sparse().is_some()
+        self.as_sparse().is_some()
     }
 
     /// The weights, if any.
@@ -363,7 +374,29 @@ impl Problem {
     /// Data of the held-out error, if they differ from X: the second part of
     /// [thinned](Self::thinned) counts, or a matrix [of its own](Self::with_second).
     pub fn second(&self) -> Option<&Matrix> {
-        self.second.as_deref()
+        self.second.as_ref().map(Stored::matrix)
+    }
+
+    /// Returns true if the held-out error has data of its own.
+    pub(crate) fn has_second(&self) -> bool {
+        self.second.is_some()
+    }
+
+    /// The numbers of these data, if they are dense, without a matrix of them.
+    pub(crate) fn second_numbers(&self) -> Option<DenseNumbers<'_>> {
+        self.second.as_ref().and_then(Stored::as_dense)
+    }
+
+    /// These data, with each number multiplied.
+    #[cfg(feature = "cli")]
+    pub(crate) fn second_times(&self, factor: f64) -> Option<Matrix> {
+        match self.second_numbers() {
+            Some(numbers) => {
+                let times = |(row, column)| numbers.at(row, column) * factor;
+                Some(Array2::from_shape_fn(numbers.dim(), times).into())
+            }
+            None => self.second().map(|second| second.map(|x| x * factor)),
+        }
     }
 
     /// The device of its tensors.
@@ -404,10 +437,10 @@ impl Problem {
     /// # Errors
     /// Those of [`masked`](Self::masked).
     pub(crate) fn selected(&self, rows: &[usize], columns: &[usize]) -> Result<Self> {
-        let part = |matrix: &Matrix| match matrix {
-            Matrix::Sparse(matrix) => Matrix::Sparse(matrix.selected(rows, columns)),
-            Matrix::Dense(matrix) => {
-                let entry = |(i, j)| matrix[[rows[i], columns[j]]];
+        let part = |matrix: &Stored| match matrix.as_sparse() {
+            Some(matrix) => Matrix::Sparse(matrix.selected(rows, columns)),
+            None => {
+                let entry = |(i, j)| matrix.entry(rows[i], columns[j]);
                 Array2::from_shape_fn((rows.len(), columns.len()), entry).into()
             }
         };
@@ -417,7 +450,7 @@ impl Problem {
         let x = part(&self.x);
         let kind = Kind::Fit(Share::whole(rows.len()));
         let mut problem = Self::checked(x, mask, held_out, self.precision, kind)?;
-        problem.second = self.second().map(part).map(Arc::new);
+        problem.second = self.second.as_ref().map(part).map(Stored::from);
         Ok(problem.on(self.device.clone()))
     }
 
@@ -429,14 +462,16 @@ impl Problem {
     /// The weighted mean of the observed entries.
     pub fn mean(&self) -> f64 {
         let [n, m] = self.shape();
-        let sum: f64 = match (&self.mask, self.x.as_ref()) {
-            (Some(mask), Matrix::Sparse(x)) => x.triplets().map(|(i, j, x)| x * mask[(i, j)]).sum(),
-            (Some(mask), Matrix::Dense(x)) => {
-                let weighted = x.iter().zip(mask.iter()).map(|(x, weight)| x * weight);
-                weighted.sum()
+        let sum: f64 = match (&self.mask, self.as_sparse(), self.dense_numbers()) {
+            (Some(mask), Some(x), _) => x.triplets().map(|(i, j, x)| x * mask[(i, j)]).sum(),
+            (None, Some(x), _) => x.values().iter().sum(),
+            (None, _, Some(DenseNumbers::Whole(x))) => x.sum(),
+            (mask, _, Some(x)) => {
+                let weight = |at| mask.as_ref().map_or(1.0, |mask| mask[at]);
+                let entries = (0..n).flat_map(|i| (0..m).map(move |j| (i, j)));
+                entries.map(|(i, j)| x.at(i, j) * weight((i, j))).sum()
             }
-            (None, Matrix::Dense(x)) => x.sum(),
-            (None, Matrix::Sparse(x)) => x.values().iter().sum(),
+            (_, None, None) => unreachable!("X is sparse or dense"),
         };
         let weight = self
             .mask
@@ -472,7 +507,7 @@ impl Problem {
             Matrix::Sparse(matrix) => tensor(matrix.to_dense().view()),
         };
         Observed {
-            x: of_matrix(&self.x),
+            x: of_matrix(self.x()),
             mask: self.mask().map(of_weights),
             held_out: self.held_out_weights().map(of_weights),
             second: self.second().map(of_matrix),
@@ -495,9 +530,9 @@ impl Problem {
     /// Some rows as tensors.
     pub(crate) fn part(&self, rows: Range<usize>) -> Observed {
         if !self.is_sparse() {
-            let of_matrix = |matrix: &Matrix| {
-                let matrix = matrix.as_dense().expect("X is dense");
-                self.state_of_view(matrix.slice_axis(Axis(0), Slice::from(rows.clone())))
+            let of_matrix = |matrix: &Stored| {
+                let numbers = matrix.as_dense().expect("X is dense");
+                self.state_of_view(numbers.rows(rows.clone()).view())
             };
             // (Not of all rows: there may be many parts.)
             let of_weights = |weights: &Weights| self.state(&weights.rows(rows.clone()));
@@ -505,23 +540,23 @@ impl Problem {
                 x: of_matrix(&self.x),
                 mask: self.mask().map(of_weights),
                 held_out: self.held_out_weights().map(of_weights),
-                second: self.second().map(of_matrix),
+                second: self.second.as_ref().map(of_matrix),
             };
         }
         // Only these rows of a sparse matrix are made dense.
         let (rows, columns): (Vec<_>, Vec<_>) =
             (rows.clone().collect(), (0..self.shape()[1]).collect());
-        let select = |matrix: &Matrix| match matrix {
-            Matrix::Sparse(matrix) => Matrix::Sparse(matrix.selected(&rows, &columns)),
-            Matrix::Dense(_) => unreachable!("both matrices are sparse"),
+        let select = |matrix: &Stored| {
+            let matrix = matrix.as_sparse().expect("both matrices are sparse");
+            Stored::from(Matrix::Sparse(matrix.selected(&rows, &columns)))
         };
         let part = Self {
-            x: Arc::new(select(&self.x)),
+            x: select(&self.x),
             mask: self.mask().map(|of| Arc::new(of.selected(&rows, &columns))),
             held_out: self
                 .held_out_weights()
                 .map(|of| Arc::new(of.selected(&rows, &columns))),
-            second: self.second().map(|matrix| Arc::new(select(matrix))),
+            second: self.second.as_ref().map(select),
             ..self.clone()
         };
         part.observed(|matrix| self.state_of_view(matrix))

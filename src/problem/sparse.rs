@@ -66,7 +66,7 @@ impl Problem {
 
     /// The same data with every entry stored.
     pub fn dense(&self) -> Self {
-        let dense = |matrix: &Matrix| std::sync::Arc::new(Matrix::Dense(matrix.to_dense()));
+        let dense = |matrix: &Matrix| Matrix::Dense(matrix.to_dense()).into();
         let array = |weights: &Weights| std::sync::Arc::new(Weights::from(weights.to_array()));
         Self {
             x: dense(self.x()),

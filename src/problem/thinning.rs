@@ -8,6 +8,7 @@ use rand_distr::{Binomial, Distribution};
 use rayon::prelude::*;
 
 use super::checks::{first_entry, needed};
+use super::stored::{CountsPart, Stored};
 use super::{Problem, Weights};
 use crate::error::{Error, Result};
 use crate::sparse::Matrix;
@@ -24,7 +25,7 @@ impl Problem {
     /// The first observed entry that is not a count: not a whole number, or too large.
     fn first_fraction(&self) -> Option<(usize, usize)> {
         let needed = needed(self.mask(), None);
-        first_entry(self.x(), |index, x| {
+        first_entry(&self.x, |index, x| {
             needed(index) && (x.fract() != 0.0 || x > LARGEST_COUNT)
         })
     }
@@ -38,7 +39,7 @@ impl Problem {
     /// The reason why X does not look like counts. `None` if it does.
     pub(crate) fn reason_against_counts(&self) -> Option<&'static str> {
         let needed = needed(self.mask(), None);
-        let more_than_one = first_entry(self.x(), |index, x| needed(index) && x > 1.0);
+        let more_than_one = first_entry(&self.x, |index, x| needed(index) && x > 1.0);
         let processes = self.processes();
         let more_than_one = processes.any(more_than_one.is_some());
         if processes.any(self.first_fraction().is_some()) {
@@ -117,22 +118,25 @@ impl Problem {
         self.give_back(&mut taken);
         // (Whole numbers times a number: data terms keep these in half the memory.)
         let (of_seen, of_unseen) = ((1.0 - share).recip(), share.recip());
-        let seen = self.with_stored(&|slot, count| (count - taken[slot]) * of_seen);
-        let unseen = self.with_stored(&|slot, _| taken[slot] * of_unseen);
-        let unseen = match unseen {
-            // Most entries have no count in the second part.
-            Matrix::Sparse(unseen) => Matrix::Sparse(unseen.filter(|_, _, count| count > 0.0)),
-            dense => dense,
-        };
+        let parts = CountsPart::both(&self.x, &taken, [of_seen, of_unseen]);
+        let [seen, unseen] = parts.unwrap_or_else(|| {
+            let seen = self.with_stored(&|slot, count| (count - taken[slot]) * of_seen);
+            let unseen = match self.with_stored(&|slot, _| taken[slot] * of_unseen) {
+                // Most entries have no count in the second part.
+                Matrix::Sparse(unseen) => Matrix::Sparse(unseen.filter(|_, _, count| count > 0.0)),
+                dense => dense,
+            };
+            [seen, unseen].map(Stored::from)
+        });
         let all = || Arc::new(Weights::ones(self.x()));
         let weights = match self.x() {
             Matrix::Dense(_) => self.mask.clone().unwrap_or_else(all),
             Matrix::Sparse(x) => Arc::new(self.with_drawn_zeros(x, seed)),
         };
         Ok(Self {
-            x: Arc::new(seen),
+            x: seen,
             held_out: Some(weights),
-            second: Some(Arc::new(unseen)),
+            second: Some(unseen),
             tensors: Arc::default(),
             ..self.clone()
         })
@@ -163,7 +167,7 @@ impl Problem {
             // For each line: true if it keeps a count, and its largest count.
             let mut keeps = vec![0.0; lines];
             let mut largest: Vec<Option<Largest>> = vec![None; lines];
-            for (slot, (row, column, count)) in self.x.entries().enumerate() {
+            for (slot, (row, column, count)) in self.x().entries().enumerate() {
                 let line = line_of(row, column);
                 if keeps[line] > 0.0 || count == 0.0 || weight((row, column)) == 0.0 {
                     continue;

@@ -9,7 +9,6 @@
 
 use std::sync::{Arc, OnceLock};
 
-use ndarray::Array2;
 use parking_lot::Mutex;
 
 use super::cotangent::Of;
@@ -28,8 +27,7 @@ use crate::divergence::Fused;
 use crate::engine::Real;
 use crate::factors::Side;
 use crate::numerics::Precision;
-use crate::problem::Problem;
-use crate::sparse::Matrix;
+use crate::problem::{DenseNumbers, Problem};
 
 /// The settings of a data term, beside the problem.
 #[derive(Debug)]
@@ -46,10 +44,10 @@ pub(crate) struct Asked {
 
 /// The fused data term of a problem.
 pub(crate) fn fused(problem: &Problem, asked: Asked) -> SharedTerm {
-    let own: SharedTerm = match (problem.x(), problem.precision()) {
-        (Matrix::Sparse(_), _) => Arc::new(Sparse::new(problem, asked)),
-        (Matrix::Dense(x), Precision::F64) => Arc::new(Dense::<f64>::new(problem, x, asked)),
-        (Matrix::Dense(x), Precision::F32) => Arc::new(Dense::<f32>::new(problem, x, asked)),
+    let own: SharedTerm = match (problem.dense_numbers(), problem.precision()) {
+        (None, _) => Arc::new(Sparse::new(problem, asked)),
+        (Some(x), Precision::F64) => Arc::new(Dense::<f64>::new(problem, x, asked)),
+        (Some(x), Precision::F32) => Arc::new(Dense::<f32>::new(problem, x, asked)),
     };
     if problem.share().is_split() {
         Arc::new(Distributed::new(own, problem.processes().clone()))
@@ -98,7 +96,7 @@ struct Dense<T> {
 }
 
 impl<T: Real> Dense<T> {
-    fn new(problem: &Problem, x: &Array2<f64>, asked: Asked) -> Self {
+    fn new(problem: &Problem, x: DenseNumbers<'_>, asked: Asked) -> Self {
         let Asked {
             divergence,
             outer,
@@ -107,7 +105,7 @@ impl<T: Real> Dense<T> {
         } = asked;
         let mask = problem.mask();
         let of_outer = outer.clone().unwrap_or_else(|| divergence.clone());
-        let outer = match (over, problem.second()) {
+        let outer = match (over, problem.second_numbers()) {
             (Entries::Training, _) => outer.map_or(OuterError::Divergence, OuterError::OfTraining),
             (Entries::HeldOut, None) => {
                 let entries = ListedEntries::new(problem.x(), problem.held_out_weights());
@@ -115,7 +113,6 @@ impl<T: Real> Dense<T> {
                 OuterError::HeldOut(listed.expect("what is not listed is not held out"))
             }
             (Entries::HeldOut, Some(second)) => {
-                let second = second.as_dense().expect("like X");
                 let of_w = masked(
                     second,
                     problem.held_out_weights(),
@@ -155,7 +152,7 @@ impl<T: Real> Dense<T> {
             (Side::H, None) => {
                 // (It is packed before the cell is locked, because packing is parallel: a thread that
                 // waits may begin a task that needs the same cell.)
-                let x = self.problem.x().as_dense().expect("a dense term");
+                let x = self.problem.dense_numbers().expect("a dense term");
                 let of_h = masked(x, self.problem.mask(), Side::H, self.unit);
                 self.of_h.get_or_init(|| of_h)
             }

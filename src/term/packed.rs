@@ -1,6 +1,6 @@
 //! X packed for the passes of one side: blocks of rows one after another, each column by column.
 
-use ndarray::{Array2, ArrayView2};
+use ndarray::ArrayView2;
 use rayon::prelude::*;
 
 use super::kernel::WIDE;
@@ -8,7 +8,7 @@ use super::tile::{Blocks, Numbers, Weighting};
 use super::walk::RowSource;
 use crate::engine::{Aligned, Real, lanes_here};
 use crate::factors::Side;
-use crate::problem::Weights;
+use crate::problem::{DenseNumbers, Weights};
 
 /// X and its weights, for the passes of one side.
 #[derive(Debug)]
@@ -36,7 +36,7 @@ pub(super) fn rows_per_block<T: Real>() -> usize {
 
 /// A matrix with a mask, for the passes of one side. If it has a unit, its numbers take 32 bits.
 pub(super) fn masked<T: Real>(
-    x: &Array2<f64>,
+    x: DenseNumbers<'_>,
     mask: Option<&Weights>,
     side: Side,
     unit: Option<f64>,
@@ -50,7 +50,7 @@ pub(super) fn masked<T: Real>(
     // A negative number marks an entry that is not fitted.
     let stored = |i: usize, j: usize| match signs {
         Some(signs) if signs[(i, j)] == 0.0 => -1.0,
-        _ => x[[i, j]],
+        _ => x.at(i, j),
     };
     let (n, m) = x.dim();
     let mut packed = match side {
@@ -69,13 +69,17 @@ pub(super) fn masked<T: Real>(
 /// A number whose multiples are all entries, with factors that 32 bits hold exactly. Counts have
 /// the unit 1, and parts of counts often have their smallest number. `None` if there is none, or if
 /// 32 bits are all that the type has.
-pub(super) fn unit<T: Real>(x: &Array2<f64>) -> Option<f64> {
+pub(super) fn unit<T: Real>(x: DenseNumbers<'_>) -> Option<f64> {
     if size_of::<T>() <= size_of::<f32>() {
         return None;
     }
-    let rows = || (0..x.nrows()).into_par_iter().map(|row| x.row(row));
-    let positive = rows().flat_map_iter(|row| row.into_iter().copied().filter(|x| *x > 0.0));
-    let smallest = positive.reduce(|| f64::INFINITY, f64::min);
+    let (n, _) = x.dim();
+    let rows = || (0..n).into_par_iter().map(|row| x.row(row));
+    let of_rows = rows().map(|row| {
+        let positive = row.iter().copied().filter(|x| *x > 0.0);
+        positive.fold(f64::INFINITY, f64::min)
+    });
+    let smallest = of_rows.reduce(|| f64::INFINITY, f64::min);
     [1.0, smallest].into_iter().find(|unit| {
         let exact = |x: &f64| f64::from((x / unit) as f32) * unit == *x;
         rows().all(|row| row.iter().all(exact))
@@ -185,19 +189,28 @@ fn packed<V: Real>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ndarray::array;
+    use ndarray::{Array2, array};
 
     #[test]
     fn a_unit_is_found_only_if_it_is_exact() {
         let counts = array![[0.0, 3.0], [70_000.0, 1.0]];
-        assert_eq!(unit::<f64>(&counts), Some(1.0));
-        assert_eq!(unit::<f32>(&counts), None);
+        assert_eq!(unit::<f64>(DenseNumbers::Whole(&counts)), Some(1.0));
+        assert_eq!(unit::<f32>(DenseNumbers::Whole(&counts)), None);
         let of_seen = 0.9f64.recip();
-        assert_eq!(unit::<f64>(&counts.mapv(|x| x * of_seen)), Some(of_seen));
-        assert_eq!(unit::<f64>(&array![[0.1, 0.37]]), None);
+        assert_eq!(
+            unit::<f64>(DenseNumbers::Whole(&counts.mapv(|x| x * of_seen))),
+            Some(of_seen)
+        );
+        assert_eq!(unit::<f64>(DenseNumbers::Whole(&array![[0.1, 0.37]])), None);
         // 2²⁴ + 1 needs 25 bits.
-        assert_eq!(unit::<f64>(&array![[16_777_217.0, 1.0]]), None);
-        assert_eq!(unit::<f64>(&array![[1e300, 2e300, 0.0]]), Some(1e300));
+        assert_eq!(
+            unit::<f64>(DenseNumbers::Whole(&array![[16_777_217.0, 1.0]])),
+            None
+        );
+        assert_eq!(
+            unit::<f64>(DenseNumbers::Whole(&array![[1e300, 2e300, 0.0]])),
+            Some(1e300)
+        );
     }
 
     #[test]
@@ -208,7 +221,7 @@ mod tests {
         }));
         for side in [Side::W, Side::H] {
             let numbers = |unit| {
-                let packed = masked::<f64>(&x, Some(&mask), side, unit);
+                let packed = masked::<f64>(DenseNumbers::Whole(&x), Some(&mask), side, unit);
                 let mut read = vec![0.0; packed.length];
                 packed.blocks(Weighting::Sign).x.copy(0, &mut read);
                 read.iter().map(|x| x.max(-1.0)).collect::<Vec<f64>>()

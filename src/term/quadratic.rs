@@ -8,6 +8,7 @@
 //! saved until O changes. If a row is fitted so well that D_i loses its digits in that sum, D of
 //! all rows is computed entry by entry.
 
+use ndarray::aview1;
 use parking_lot::Mutex;
 use rayon::prelude::*;
 
@@ -18,6 +19,7 @@ use super::{At, Bars, Moves, Needs, PartsOf};
 use crate::engine::Real;
 use crate::factors::Side;
 use crate::numerics::Precision;
+use crate::problem::DenseNumbers;
 
 /// If D_i is below this share of `½ Σ x²`, D is computed entry by entry, because the sum above would
 /// lose more than three digits.
@@ -54,16 +56,20 @@ fn index(side: Side) -> usize {
 }
 
 impl Quadratic {
-    pub(super) fn new(x: &ndarray::Array2<f64>) -> Self {
-        let of_rows = x.rows().into_iter().map(|row| row.dot(&row) * 0.5);
-        let mut of_columns = vec![0.0; x.ncols()];
-        for row in x.rows() {
-            for (sum, value) in of_columns.iter_mut().zip(row) {
+    pub(super) fn new(x: DenseNumbers<'_>) -> Self {
+        let (n, m) = x.dim();
+        let mut of_columns = vec![0.0; m];
+        let of_rows = (0..n).map(|i| {
+            let row = x.row(i);
+            for (sum, value) in of_columns.iter_mut().zip(row.iter()) {
                 *sum += 0.5 * value * value;
             }
-        }
+            let row = aview1(&row);
+            row.dot(&row) * 0.5
+        });
+        let of_rows = of_rows.collect();
         Self {
-            halves: [of_rows.collect(), of_columns],
+            halves: [of_rows, of_columns],
             last: Default::default(),
         }
     }

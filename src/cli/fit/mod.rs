@@ -566,9 +566,9 @@ impl<'a> Run<'a> {
         if self.problem.share().is_split() {
             return None;
         }
-        match (self.outer.unseen, self.problem.second()) {
-            (Unseen::Counts(share), Some(second)) => {
-                Some(("thinned", second.map(|count| count * share)))
+        match self.outer.unseen {
+            Unseen::Counts(share) if self.problem.has_second() => {
+                Some(("thinned", self.problem.second_times(share)?))
             }
             _ => {
                 let weights = self.problem.held_out_weights()?;

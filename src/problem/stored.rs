@@ -1,0 +1,191 @@
+//! The numbers of a problem: a matrix, or a part of thinned counts.
+//!
+//! Both parts of dense counts follow from the counts, which exist anyway, and from the number that
+//! was taken out of each. So a part is computed where it is read, and takes two bytes per entry
+//! instead of eight.
+
+use std::borrow::Cow;
+use std::ops::Range;
+use std::sync::{Arc, OnceLock};
+
+use ndarray::{Array2, Axis, Slice};
+use rayon::prelude::*;
+
+use crate::sparse::{Matrix, SparseMatrix};
+
+/// A matrix of a problem. A clone shares it.
+#[derive(Debug, Clone)]
+pub(super) enum Stored {
+    /// All its numbers are in memory.
+    Whole(Arc<Matrix>),
+    /// They are computed.
+    Part(Arc<CountsPart>),
+}
+
+/// One part of dense counts, scaled.
+#[derive(Debug)]
+pub(crate) struct CountsPart {
+    counts: Arc<Matrix>,
+    /// The number that was taken out of each count, row by row.
+    taken: Arc<Vec<u16>>,
+    /// True for the taken counts, otherwise the remaining ones.
+    is_taken: bool,
+    scale: f64,
+    /// The part as a matrix, if somebody has asked for it.
+    whole: OnceLock<Matrix>,
+}
+
+impl CountsPart {
+    /// Both parts of dense counts with their scales: the remaining counts, and the taken ones. `None`
+    /// if the counts are sparse, or if a number is too large.
+    pub(super) fn both(counts: &Stored, taken: &[f64], scales: [f64; 2]) -> Option<[Stored; 2]> {
+        let Stored::Whole(counts) = counts else {
+            return None;
+        };
+        counts.as_dense()?;
+        let largest = taken.par_iter().copied().reduce(|| 0.0, f64::max);
+        if largest > f64::from(u16::MAX) {
+            return None;
+        }
+        let taken: Arc<Vec<u16>> = Arc::new(taken.par_iter().map(|taken| *taken as u16).collect());
+        Some([false, true].map(|is_taken| {
+            Stored::Part(Arc::new(Self {
+                counts: counts.clone(),
+                taken: taken.clone(),
+                is_taken,
+                scale: scales[usize::from(is_taken)],
+                whole: OnceLock::new(),
+            }))
+        }))
+    }
+
+    fn counts(&self) -> &Array2<f64> {
+        self.counts.as_dense().expect("it is made of dense counts")
+    }
+
+    #[inline]
+    fn at(&self, row: usize, column: usize) -> f64 {
+        let counts = self.counts();
+        let taken = f64::from(self.taken[row * counts.ncols() + column]);
+        let count = match self.is_taken {
+            true => taken,
+            false => counts[[row, column]] - taken,
+        };
+        count * self.scale
+    }
+}
+
+impl From<Matrix> for Stored {
+    fn from(matrix: Matrix) -> Self {
+        Self::Whole(Arc::new(matrix))
+    }
+}
+
+impl Stored {
+    /// The matrix. A part becomes one when this is first called.
+    pub(super) fn matrix(&self) -> &Matrix {
+        match self {
+            Self::Whole(matrix) => matrix,
+            Self::Part(part) => part.whole.get_or_init(|| {
+                let (n, _) = part.counts().dim();
+                Matrix::Dense(DenseNumbers::Part(part).rows(0..n).into_owned())
+            }),
+        }
+    }
+
+    /// (n, m).
+    pub(super) fn dim(&self) -> (usize, usize) {
+        match self {
+            Self::Whole(matrix) => matrix.dim(),
+            Self::Part(part) => part.counts.dim(),
+        }
+    }
+
+    /// The number of stored entries.
+    pub(super) fn stored(&self) -> usize {
+        match self {
+            Self::Whole(matrix) => matrix.stored(),
+            Self::Part(part) => part.counts.stored(),
+        }
+    }
+
+    /// The matrix, if it is sparse.
+    pub(super) fn as_sparse(&self) -> Option<&SparseMatrix> {
+        match self {
+            Self::Whole(matrix) => matrix.as_sparse(),
+            Self::Part(_) => None,
+        }
+    }
+
+    /// The numbers, if the matrix is dense.
+    pub(super) fn as_dense(&self) -> Option<DenseNumbers<'_>> {
+        match self {
+            Self::Whole(matrix) => matrix.as_dense().map(DenseNumbers::Whole),
+            Self::Part(part) => Some(DenseNumbers::Part(part)),
+        }
+    }
+
+    /// An entry. 0 if it is not stored.
+    pub(super) fn entry(&self, row: usize, column: usize) -> f64 {
+        match self {
+            Self::Whole(matrix) => matrix.entry(row, column),
+            Self::Part(part) => part.at(row, column),
+        }
+    }
+}
+
+/// The numbers of a dense matrix.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum DenseNumbers<'a> {
+    Whole(&'a Array2<f64>),
+    Part(&'a CountsPart),
+}
+
+impl<'a> DenseNumbers<'a> {
+    /// (n, m).
+    pub(crate) fn dim(self) -> (usize, usize) {
+        match self {
+            Self::Whole(matrix) => matrix.dim(),
+            Self::Part(part) => part.counts().dim(),
+        }
+    }
+
+    /// An entry.
+    #[inline]
+    pub(crate) fn at(self, row: usize, column: usize) -> f64 {
+        match self {
+            Self::Whole(matrix) => matrix[[row, column]],
+            Self::Part(part) => part.at(row, column),
+        }
+    }
+
+    /// The entries of a row.
+    pub(crate) fn row(self, row: usize) -> Cow<'a, [f64]> {
+        let (_, m) = self.dim();
+        match self {
+            Self::Whole(matrix) => match matrix.row(row).to_slice() {
+                Some(entries) => Cow::Borrowed(entries),
+                None => Cow::Owned(matrix.row(row).to_vec()),
+            },
+            Self::Part(part) => Cow::Owned((0..m).map(|column| part.at(row, column)).collect()),
+        }
+    }
+
+    /// Some rows.
+    pub(super) fn rows(self, rows: Range<usize>) -> ndarray::CowArray<'a, f64, ndarray::Ix2> {
+        match self {
+            Self::Whole(matrix) => matrix.slice_axis(Axis(0), Slice::from(rows)).into(),
+            Self::Part(part) => {
+                let (_, m) = self.dim();
+                let mut values = vec![0.0; rows.len() * m];
+                let lines = values.par_chunks_mut(m).enumerate();
+                lines.for_each(|(line, values)| {
+                    let entries = values.iter_mut().enumerate();
+                    entries.for_each(|(column, slot)| *slot = part.at(rows.start + line, column));
+                });
+                let values = Array2::from_shape_vec((rows.len(), m), values);
+                values.expect("rows of m numbers").into()
+            }
+        }
+    }
+}
