@@ -218,6 +218,15 @@ impl Gamma {
         }
     }
 
+    /// Runs a loop that is compiled for γ = 1 alone, and once more for all others.
+    #[inline(always)]
+    pub(crate) fn specialised(self, mut run: impl FnMut(Self)) {
+        match self {
+            Self::One => run(Self::One),
+            other => run(other),
+        }
+    }
+
     /// `q^γ`, and 0 below the floor.
     #[inline(always)]
     pub(crate) fn gain(self, ratio: f64, floor: f64) -> f64 {

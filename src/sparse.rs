@@ -102,15 +102,6 @@ impl Matrix {
         }
     }
 
-    /// The same with other values of the stored entries.
-    #[must_use]
-    pub(crate) fn map(&self, value: impl Fn(f64) -> f64) -> Self {
-        match self {
-            Self::Dense(matrix) => Self::Dense(matrix.mapv(value)),
-            Self::Sparse(matrix) => Self::Sparse(matrix.map(value)),
-        }
-    }
-
     /// All entries. Those that are not stored are 0.
     pub fn to_dense(&self) -> Array2<f64> {
         match self {

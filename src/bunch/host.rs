@@ -17,8 +17,8 @@ use crate::penalty::{HostPenalty, Rows, Spread, Weight};
 use crate::term::{At, Needs, PartsOf, RowBunch, RowResults, SharedTerm};
 use crate::update::Rule;
 
-/// Entries in one task. It does not depend on the machine, so sums do not either.
-const TASK: usize = 1 << 14;
+/// Entries in one task: a few microseconds of work.
+const TASK: usize = 1 << 12;
 
 /// Both factors, row by row.
 ///
@@ -243,12 +243,16 @@ impl<'a> HostBunch<'a> {
                 term.penalty.add_split(w, weight, range, positive, negative);
             }
             let old = &w.values[task * size..];
-            for ((numerator, denominator), old) in negative.iter_mut().zip(positive).zip(old) {
-                let floored = denominator.max(self.floor);
-                let ratio = *numerator / floored;
-                *numerator = old * gamma.gain(ratio, self.floor);
-                *denominator = floored.recip();
-            }
+            gamma.specialised(|gamma| {
+                for ((numerator, denominator), old) in
+                    negative.iter_mut().zip(&mut *positive).zip(old)
+                {
+                    let floored = denominator.max(self.floor);
+                    let ratio = *numerator / floored;
+                    *numerator = old * gamma.gain(ratio, self.floor);
+                    *denominator = floored.recip();
+                }
+            });
         });
         (negative, positive)
     }
@@ -420,6 +424,7 @@ impl<'a> HostBunch<'a> {
     }
 
     /// q^γ of an entry. It is 0 if the factor is 0, because λ then has no effect on it.
+    #[inline(always)]
     fn gain_of(before: f64, after: f64) -> f64 {
         if before > 0.0 { after / before } else { 0.0 }
     }
@@ -429,30 +434,37 @@ impl<'a> HostBunch<'a> {
         let gamma = Gamma::new(self.rule(update.side).exponent);
         let before = update.before.of(update.side);
         let mut of = self.bunch.spare.take(alpha.len());
-        let tasks = of
+        let most = self.floor.recip();
+        let results = of
             .negative
             .par_chunks_mut(TASK)
             .zip(of.positive.par_chunks_mut(TASK))
-            .zip(alpha.par_chunks_mut(TASK))
-            .enumerate();
-        tasks.for_each(|(task, ((negative, positive), alpha))| {
-            let first = task * TASK;
-            for (index, alpha) in alpha.iter_mut().enumerate() {
-                let place = first + index;
-                let (w, inverse) = (before[place], update.inverse[place]);
-                let gain = Self::gain_of(w, update.after[place]);
-                let ratio = gamma.ratio(gain);
-                let slope = gamma.slope(ratio, self.floor);
-                negative[index] = w * slope * *alpha * inverse;
-                // The derivative of P is zero at its floor.
-                positive[index] = if inverse < self.floor.recip() {
-                    -ratio * negative[index]
-                } else {
-                    0.0
-                };
-                *alpha *= gain;
-            }
-        });
+            .zip(alpha.par_chunks_mut(TASK));
+        let given = before
+            .par_chunks(TASK)
+            .zip(update.after.par_chunks(TASK))
+            .zip(update.inverse.par_chunks(TASK));
+        let tasks = results.zip(given);
+        tasks.for_each(
+            |(((negative, positive), alpha), ((before, after), inverse))| {
+                gamma.specialised(|gamma| {
+                    let parts = negative.iter_mut().zip(&mut *positive).zip(&mut *alpha);
+                    let given = before.iter().zip(after).zip(inverse);
+                    for (((negative, positive), alpha), ((before, after), inverse)) in
+                        parts.zip(given)
+                    {
+                        let gain = Self::gain_of(*before, *after);
+                        let ratio = gamma.ratio(gain);
+                        let slope = gamma.slope(ratio, self.floor);
+                        *negative = before * slope * *alpha * inverse;
+                        // The derivative of P is zero at its floor.
+                        let moved = -ratio * *negative;
+                        *positive = if *inverse < most { moved } else { 0.0 };
+                        *alpha *= gain;
+                    }
+                });
+            },
+        );
         (of, alpha)
     }
 
@@ -469,7 +481,6 @@ impl<'a> HostBunch<'a> {
         let w = rows(update.before.of(update.side).as_slice());
         let parts = [rows(&of.positive), rows(&of.negative)];
         let mut weights = self.bunch.spare.piece(factor.len());
-        weights.fill(0.0);
         let count = (TASK / rank).max(1);
         let tasks = factor
             .par_chunks_mut(count * rank)

@@ -51,6 +51,7 @@ pub(crate) use lock::Reservation;
 pub use matrix_market::matrix_market;
 pub(crate) use memory::check_room;
 pub use npy::write_npy;
+pub(crate) use npy::write_npy_values;
 pub(crate) use table::Reading;
 pub use table::{Decimal, Detect, Encoding, Separator, Table, TableOptions};
 

@@ -327,15 +327,25 @@ fn numbers<R: Read>(
 /// # Errors
 /// [`Error::Write`].
 pub fn write_npy(path: &Path, matrix: &Array2<f64>) -> Result<()> {
+    write_npy_values(path, matrix.dim(), matrix.iter().copied())
+}
+
+/// The same for a matrix of n rows and m columns whose numbers are computed row by row, so that it
+/// needs no memory.
+pub(crate) fn write_npy_values(
+    path: &Path,
+    (n, m): (usize, usize),
+    values: impl Iterator<Item = f64>,
+) -> Result<()> {
     write_aside(path, |file| {
-        let shape = [matrix.nrows() as u64, matrix.ncols() as u64];
+        let shape = [n as u64, m as u64];
         let little_endian = "<f8".parse().expect("a type that NumPy knows");
         let mut writer = npyz::WriteOptions::new()
             .dtype(npyz::DType::Plain(little_endian))
             .shape(&shape)
             .writer(file)
             .begin_nd()?;
-        writer.extend(matrix.iter().copied())?;
+        writer.extend(values)?;
         writer.finish()
     })
 }

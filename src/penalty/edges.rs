@@ -253,6 +253,42 @@ impl<P: Along> EdgeOnHost for P {
     }
 }
 
+/// The sum of the weights of both ends of an edge, for each component.
+struct OfEnds<'a> {
+    weight: &'a Spread,
+    sums: Vec<f64>,
+    rooms: [Vec<f64>; 2],
+}
+
+impl<'a> OfEnds<'a> {
+    fn new(weight: &'a Spread, rank: usize) -> Self {
+        let mut ends = Self {
+            weight,
+            sums: vec![0.0; rank],
+            rooms: [vec![0.0; rank], vec![0.0; rank]],
+        };
+        ends.sum(0, 0);
+        ends
+    }
+
+    fn sum(&mut self, i: usize, j: usize) {
+        let [here, there] = &mut self.rooms;
+        let ends = self.weight.row(i, here).iter();
+        let ends = ends.zip(self.weight.row(j, there));
+        for (sum, (here, there)) in self.sums.iter_mut().zip(ends) {
+            *sum = here + there;
+        }
+    }
+
+    /// Those of an edge.
+    fn of(&mut self, i: usize, j: usize) -> &[f64] {
+        if !self.weight.is_shared() {
+            self.sum(i, j);
+        }
+        &self.sums
+    }
+}
+
 impl<E: EdgeOnHost> HostPenalty for E {
     fn add_split(
         &self,
@@ -262,14 +298,17 @@ impl<E: EdgeOnHost> HostPenalty for E {
         positive: &mut [f64],
         negative: &mut [f64],
     ) {
-        let slots = positive.chunks_exact_mut(w.rank);
-        let slots = slots.zip(negative.chunks_exact_mut(w.rank));
+        let rank = w.rank;
+        let mut ends = OfEnds::new(weight, rank);
+        let slots = positive.chunks_exact_mut(rank);
+        let slots = slots.zip(negative.chunks_exact_mut(rank));
         for (i, (positive, negative)) in rows.zip(slots) {
             let own = w.row(i);
             for (j, strength) in self.edges_from(i, w.count()) {
-                let other = w.row(j);
-                for k in 0..w.rank {
-                    let edge = 0.5 * strength * (weight.at(i, k) + weight.at(j, k));
+                // (Slices of equal length, so that the loop has no bounds checks.)
+                let (other, sums) = (&w.row(j)[..rank], &ends.of(i, j)[..rank]);
+                for k in 0..rank {
+                    let edge = 0.5 * strength * sums[k];
                     let [of_positive, of_negative] = self.parts(own[k], other[k]);
                     positive[k] += edge * of_positive;
                     negative[k] += edge * of_negative;
@@ -287,20 +326,22 @@ impl<E: EdgeOnHost> HostPenalty for E {
         factor: &mut [f64],
         weights: &mut [f64],
     ) {
+        let rank = w.rank;
+        let mut ends = OfEnds::new(weight, rank);
         weights.fill(0.0);
-        let slots = factor.chunks_exact_mut(w.rank);
-        let slots = slots.zip(weights.chunks_exact_mut(w.rank));
+        let slots = factor.chunks_exact_mut(rank);
+        let slots = slots.zip(weights.chunks_exact_mut(rank));
         for (i, (factor, weights)) in rows.zip(slots) {
-            let (own, positive, negative) = (w.row(i), of_positive.row(i), of_negative.row(i));
+            let [own, positive, negative] = [w, of_positive, of_negative].map(|of| of.row(i));
             for (j, strength) in self.edges_from(i, w.count()) {
-                let (other, positive_there) = (w.row(j), of_positive.row(j));
-                let negative_there = of_negative.row(j);
-                for k in 0..w.rank {
-                    let edge = 0.5 * strength * (weight.at(i, k) + weight.at(j, k));
+                let there = [w, of_positive, of_negative].map(|of| &of.row(j)[..rank]);
+                let [other, positive_there, negative_there] = there;
+                let sums = &ends.of(i, j)[..rank];
+                for k in 0..rank {
+                    let edge = 0.5 * strength * sums[k];
                     let of_own = [positive[k], negative[k]];
                     let of_other = [positive_there[k], negative_there[k]];
-                    let ends = [own[k], other[k]];
-                    let [of_end, of_weight] = self.cotangents(ends, of_own, of_other);
+                    let [of_end, of_weight] = self.cotangents([own[k], other[k]], of_own, of_other);
                     factor[k] += edge * of_end;
                     // Half of the weight's cotangent, because both ends share it.
                     weights[k] += 0.5 * strength * of_weight;

@@ -52,13 +52,22 @@ impl Spread {
         Self { values, shape }
     }
 
-    /// The weight of an entry.
+    /// The r weights of a row. (`room` for r numbers is used if they are all the same one.)
     #[inline]
-    pub fn at(&self, i: usize, k: usize) -> f64 {
+    pub fn row<'a>(&'a self, i: usize, room: &'a mut [f64]) -> &'a [f64] {
         let [rows, columns] = self.shape;
         let i = if rows == 1 { 0 } else { i };
-        let k = if columns == 1 { 0 } else { k };
-        self.values[i * columns + k]
+        let line = &self.values[i * columns..(i + 1) * columns];
+        if columns == room.len() {
+            return line;
+        }
+        room.fill(line[0]);
+        room
+    }
+
+    /// Returns true if all rows have the same weights.
+    pub fn is_shared(&self) -> bool {
+        self.shape[0] == 1
     }
 }
 

@@ -79,9 +79,11 @@ impl HostPenalty for L1 {
         positive: &mut [f64],
         _negative: &mut [f64],
     ) {
+        let mut room = vec![0.0; w.rank];
         for (i, positive) in rows.zip(positive.chunks_exact_mut(w.rank)) {
-            for (k, positive) in positive.iter_mut().enumerate() {
-                *positive += weight.at(i, k);
+            let weights = weight.row(i, &mut room);
+            for (positive, weight) in positive.iter_mut().zip(weights) {
+                *positive += weight;
             }
         }
     }

@@ -58,6 +58,7 @@ mod smooth;
 mod squared_l1;
 mod squared_l2;
 mod steps;
+mod tape;
 mod term;
 
 use std::fmt::Debug;

@@ -78,9 +78,11 @@ impl HostPenalty for SquaredL2 {
         positive: &mut [f64],
         _negative: &mut [f64],
     ) {
+        let mut room = vec![0.0; w.rank];
         for (i, positive) in rows.zip(positive.chunks_exact_mut(w.rank)) {
-            for (k, (positive, w)) in positive.iter_mut().zip(w.row(i)).enumerate() {
-                *positive += weight.at(i, k) * w;
+            let weighted = weight.row(i, &mut room).iter().zip(w.row(i));
+            for (positive, (weight, w)) in positive.iter_mut().zip(weighted) {
+                *positive += weight * w;
             }
         }
     }
@@ -96,11 +98,15 @@ impl HostPenalty for SquaredL2 {
     ) {
         let slots = factor.chunks_exact_mut(w.rank);
         let slots = slots.zip(weights.chunks_exact_mut(w.rank));
+        let mut room = vec![0.0; w.rank];
         for (i, (factor, weights)) in rows.zip(slots) {
-            let (w, bar) = (w.row(i), of_positive.row(i));
-            for k in 0..w.len() {
-                factor[k] += weight.at(i, k) * bar[k];
-                weights[k] = w[k] * bar[k];
+            let weight = weight.row(i, &mut room).iter();
+            let given = weight.zip(w.row(i)).zip(of_positive.row(i));
+            for ((factor, of_weight), ((weight, w), bar)) in
+                factor.iter_mut().zip(weights).zip(given)
+            {
+                *factor += weight * bar;
+                *of_weight = w * bar;
             }
         }
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use burn::tensor::Tensor;
 
-use super::{Penalty, constant_like};
+use super::{Penalty, constant_like, tape};
 use crate::error::{Error, Result};
 use crate::split::Split;
 
@@ -132,6 +132,17 @@ impl PenaltyTerm {
     /// If its weight is tuned and not [bound](crate::update::Rule::bind).
     pub(crate) fn weighted_split(&self, w: &Tensor<2>) -> Split {
         self.split_with(w, &self.weight(w))
+    }
+
+    /// The same on the host: a penalty that couples rows is computed on plain numbers if it has such
+    /// a form.
+    pub(crate) fn weighted_split_on_host(&self, w: &Tensor<2>) -> Split {
+        let penalty = &self.penalty;
+        if penalty.coupling().is_some() && penalty.on_host().is_some() {
+            tape::weighted_split(penalty, w, &self.weight(w))
+        } else {
+            self.weighted_split(w)
+        }
     }
 
     /// The same with another weight.

@@ -235,7 +235,7 @@ impl Practical {
     /// # Errors
     /// Those of [`OuterError::split`].
     pub fn further_splits(&self, problem: &Problem, seed: u64) -> Result<Vec<Problem>> {
-        let stored = problem.processes().total(problem.x().stored() as f64);
+        let stored = problem.processes().total(problem.stored() as f64);
         let terms = || self.terms.iter().map(|(_, term)| &term.penalty);
         let alone = stored > MANY_ENTRIES || terms().any(|penalty| penalty.reads_data());
         let by_size = if alone { 1 } else { SPLITS };

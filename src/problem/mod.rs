@@ -356,6 +356,11 @@ impl Problem {
         self.x.as_sparse()
     }
 
+    /// The number of stored entries of X.
+    pub(crate) fn stored(&self) -> usize {
+        self.x.stored()
+    }
+
     /// Returns true if X is sparse.
     pub fn is_sparse(&self) -> bool {
         self.as_sparse().is_some()
@@ -385,18 +390,6 @@ impl Problem {
     /// The numbers of these data, if they are dense, without a matrix of them.
     pub(crate) fn second_numbers(&self) -> Option<DenseNumbers<'_>> {
         self.second.as_ref().and_then(Stored::as_dense)
-    }
-
-    /// These data, with each number multiplied.
-    #[cfg(feature = "cli")]
-    pub(crate) fn second_times(&self, factor: f64) -> Option<Matrix> {
-        match self.second_numbers() {
-            Some(numbers) => {
-                let times = |(row, column)| numbers.at(row, column) * factor;
-                Some(Array2::from_shape_fn(numbers.dim(), times).into())
-            }
-            None => self.second().map(|second| second.map(|x| x * factor)),
-        }
     }
 
     /// The device of its tensors.
@@ -468,8 +461,10 @@ impl Problem {
             (None, _, Some(DenseNumbers::Whole(x))) => x.sum(),
             (mask, _, Some(x)) => {
                 let weight = |at| mask.as_ref().map_or(1.0, |mask| mask[at]);
-                let entries = (0..n).flat_map(|i| (0..m).map(move |j| (i, j)));
-                entries.map(|(i, j)| x.at(i, j) * weight((i, j))).sum()
+                let values = x.values().enumerate();
+                values
+                    .map(|(place, x)| x * weight((place / m, place % m)))
+                    .sum()
             }
             (_, None, None) => unreachable!("X is sparse or dense"),
         };

@@ -159,6 +159,12 @@ impl<'a> DenseNumbers<'a> {
         }
     }
 
+    /// All entries, row by row.
+    pub(crate) fn values(self) -> impl Iterator<Item = f64> + 'a {
+        let (n, m) = self.dim();
+        (0..n).flat_map(move |row| (0..m).map(move |column| self.at(row, column)))
+    }
+
     /// The entries of a row.
     pub(crate) fn row(self, row: usize) -> Cow<'a, [f64]> {
         let (_, m) = self.dim();

@@ -181,11 +181,19 @@ impl Weights {
         }
     }
 
+    /// The stored weights, if only listed entries have a weight.
+    pub(crate) fn as_stored(&self) -> Option<&SparseMatrix> {
+        match self {
+            Self::Listed { at, elsewhere } if *elsewhere == 0.0 => Some(at),
+            _ => None,
+        }
+    }
+
     /// The weights as a matrix: sparse if only listed entries have a weight, otherwise dense.
     pub(crate) fn to_stored(&self) -> Matrix {
-        match self {
-            Self::Listed { at, elsewhere } if *elsewhere == 0.0 => Matrix::Sparse(at.clone()),
-            other => Matrix::Dense(other.to_array()),
+        match self.as_stored() {
+            Some(stored) => Matrix::Sparse(stored.clone()),
+            None => Matrix::Dense(self.to_array()),
         }
     }
 

@@ -56,7 +56,7 @@ pub(crate) use model::arrangement;
 pub(crate) use penalties::PenaltyRecord;
 pub(crate) use ranks::{RankRecords, RankSettings};
 pub(crate) use records::RunRecords;
-pub(crate) use run_folder::RunFolder;
+pub(crate) use run_folder::{RunFolder, UnseenData};
 pub(crate) use story::{
     Component, Feature, caution, choice_in_words, components, fit_in_words, percent,
     weights_in_words,

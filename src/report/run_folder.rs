@@ -1,5 +1,6 @@
 //! The run folder. Each file in it is complete or absent.
 
+use std::borrow::Cow;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -14,11 +15,24 @@ use super::Summary;
 use super::claim::{CHECKPOINT, sweep};
 use super::labels::{self, Labels};
 use crate::data::lock::Lock;
-use crate::data::{Reservation, Table, matrix_market, write_npy, write_whole};
+use crate::data::{Reservation, Table, matrix_market, write_npy, write_npy_values, write_whole};
 use crate::error::{Error, Result};
 use crate::factors::Side;
 use crate::solver::{Outcome, Record};
-use crate::sparse::Matrix;
+use crate::sparse::SparseMatrix;
+
+/// Data that the updates did not see.
+pub(crate) enum UnseenData<'a> {
+    /// Every entry, row by row.
+    Dense {
+        /// (n, m).
+        shape: (usize, usize),
+        /// They are computed while the file is written.
+        values: Box<dyn Iterator<Item = f64> + 'a>,
+    },
+    /// The stored entries.
+    Sparse(Cow<'a, SparseMatrix>),
+}
 
 /// A folder that a run writes into. It is reserved at once, and removed if nothing was written into
 /// it, so that bad input leaves nothing behind.
@@ -100,7 +114,7 @@ impl RunFolder {
         summary: &Summary<Settings>,
         labels: &Labels,
         tables: bool,
-        held_out: Option<(&str, &Matrix)>,
+        held_out: Option<(&str, UnseenData<'_>)>,
     ) -> Result<()> {
         for (name, matrix) in [("W.npy", &outcome.w), ("H.npy", &outcome.h)] {
             write_npy(&self.path.join(name), matrix)?;
@@ -111,11 +125,11 @@ impl RunFolder {
         }
         match held_out {
             None => {}
-            Some((name, Matrix::Dense(matrix))) => {
-                write_npy(&self.path.join(format!("{name}.npy")), matrix)?;
+            Some((name, UnseenData::Dense { shape, values })) => {
+                write_npy_values(&self.path.join(format!("{name}.npy")), shape, values)?;
             }
-            Some((name, Matrix::Sparse(matrix))) => {
-                let text = matrix_market(matrix);
+            Some((name, UnseenData::Sparse(matrix))) => {
+                let text = matrix_market(&matrix);
                 self.write(&format!("{name}.mtx"), text.as_bytes())?;
             }
         }

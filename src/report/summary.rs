@@ -131,7 +131,7 @@ pub(crate) struct SparseRecord {
 impl SparseRecord {
     /// The record of a problem. `None` if X is dense.
     pub fn of(problem: &Problem, zeros: Zeros) -> Option<Self> {
-        let x = problem.x().as_sparse()?;
+        let x = problem.as_sparse()?;
         let [rows, columns] = problem.whole_shape();
         let stored = problem.processes().total(x.stored() as f64);
         Some(Self {

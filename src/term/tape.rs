@@ -24,8 +24,8 @@ use crate::numerics::{Gamma, Precision, add_summed, to_host};
 use crate::primitive::{Tape, like, plain, shape_of, taped, view};
 use crate::split::Split;
 
-/// Entries in one task.
-const TASK: usize = 1 << 14;
+/// Entries in one task: a few microseconds of work.
+const TASK: usize = 1 << 12;
 
 /// A matrix that broadcasts to n×r.
 struct Broadcast<'a> {
@@ -113,16 +113,16 @@ fn forward(
             less.add_to(i, updated);
             more.add_to(i, inverse);
             let w = &w[i * rank..(i + 1) * rank];
-            for k in 0..rank {
-                let denominator = inverse[k].max(floor);
-                let ratio = updated[k] / denominator;
-                updated[k] = w[k] * gamma.gain(ratio, floor);
-                inverse[k] = if w[k] == 0.0 {
-                    ratio
-                } else {
-                    denominator.recip()
-                };
-            }
+            gamma.specialised(|gamma| {
+                let entries = updated.iter_mut().zip(&mut *inverse).zip(w);
+                for ((updated, inverse), w) in entries {
+                    let denominator = inverse.max(floor);
+                    let ratio = *updated / denominator;
+                    let reciprocal = denominator.recip();
+                    *updated = w * gamma.gain(ratio, floor);
+                    *inverse = if *w == 0.0 { ratio } else { reciprocal };
+                }
+            });
         }
     });
     let shapes = [less.shape, more.shape];
@@ -155,40 +155,35 @@ impl SavedUpdate {
             negative: vec![0.0; w.len()],
             positive: Arc::unwrap_or_clone(self.inverse),
         };
-        let mut share = vec![0.0; if needs.factor { w.len() } else { 0 }];
-        let mut shares = share.chunks_mut(TASK);
-        let tasks: Vec<_> = of
+        // (The whole share is computed, because the loop is shorter than the question.)
+        let mut share = vec![0.0; w.len()];
+        let most = floor.recip();
+        let results = of
             .negative
-            .chunks_mut(TASK)
-            .zip(of.positive.chunks_mut(TASK))
-            .map(|parts| (parts, shares.next().unwrap_or_default()))
-            .collect();
-        let tasks = tasks.into_par_iter().enumerate();
-        tasks.for_each(|(task, ((negative, positive), share))| {
-            let first = task * TASK;
-            for index in 0..negative.len() {
-                let (place, inverse) = (first + index, positive[index]);
-                let (w, alpha) = (w[place], alpha[place]);
-                let is_zero = w == 0.0;
-                let gain = match is_zero {
-                    true => gamma.gain(inverse, floor),
-                    false => after[place] / w,
-                };
-                if let Some(share) = share.get_mut(index) {
+            .par_chunks_mut(TASK)
+            .zip(of.positive.par_chunks_mut(TASK))
+            .zip(share.par_chunks_mut(TASK));
+        let given = w.par_chunks(TASK).zip(after.par_chunks(TASK));
+        let given = given.zip(alpha.par_chunks(TASK));
+        let tasks = results.zip(given);
+        tasks.for_each(|(((negative, positive), share), ((w, after), alpha))| {
+            gamma.specialised(|gamma| {
+                let parts = negative.iter_mut().zip(&mut *positive).zip(&mut *share);
+                let given = w.iter().zip(after).zip(alpha);
+                for (((negative, positive), share), ((w, after), alpha)) in parts.zip(given) {
+                    let inverse = *positive;
+                    let is_zero = *w == 0.0;
+                    let (at_zero, elsewhere) = (gamma.gain(inverse, floor), after / w);
+                    let gain = if is_zero { at_zero } else { elsewhere };
                     *share = alpha * gain;
+                    let q = gamma.ratio(gain);
+                    let through = w * gamma.slope(q, floor) * alpha * inverse;
+                    *negative = if is_zero { 0.0 } else { through };
+                    // The derivative of P is zero at its floor.
+                    let moved = -q * *negative;
+                    *positive = if inverse < most { moved } else { 0.0 };
                 }
-                let q = gamma.ratio(gain);
-                negative[index] = match is_zero {
-                    true => 0.0,
-                    false => w * gamma.slope(q, floor) * alpha * inverse,
-                };
-                // The derivative of P is zero at its floor.
-                positive[index] = if inverse < floor.recip() {
-                    -q * negative[index]
-                } else {
-                    0.0
-                };
-            }
+            });
         });
         let at = At {
             factor: &w,

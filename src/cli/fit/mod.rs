@@ -9,6 +9,7 @@ mod restarts;
 mod solver_flags;
 mod summary;
 
+use std::borrow::Cow;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -19,13 +20,14 @@ use crate::metrics::recovery;
 use crate::practical::RowErrors;
 use crate::problem::{Scale, Scaling};
 use crate::report::{
-    Choice, HeldOutShare, Labels, RunFolder, RunRecords, SparseRecord, Summary, shell_quoted,
+    Choice, HeldOutShare, Labels, RunFolder, RunRecords, SparseRecord, Summary, UnseenData,
+    shell_quoted,
 };
 use crate::solver::StartRecord;
 use crate::threads::in_own_pool;
 use crate::{
-    AltBiConfig, Checkpoint, CheckpointFault, Error, Matrix, Outcome, PenaltyTerm, Problem, Result,
-    Side, Solver, StopReason,
+    AltBiConfig, Checkpoint, CheckpointFault, Error, Outcome, PenaltyTerm, Problem, Result, Side,
+    Solver, StopReason,
 };
 use clap::Args;
 
@@ -524,9 +526,7 @@ impl<'a> Run<'a> {
                 &summary,
                 &self.labels,
                 self.arguments.format == Format::Csv,
-                self.held_out()
-                    .as_ref()
-                    .map(|(name, matrix)| (*name, matrix)),
+                self.held_out(),
             );
             written.inspect_err(|_| {
                 if !folder_made {
@@ -562,18 +562,34 @@ impl<'a> Run<'a> {
     ///
     /// (Several processes do not write them, because they may be as large as X. The seed repeats
     /// them.)
-    fn held_out(&self) -> Option<(&'static str, Matrix)> {
+    fn held_out(&self) -> Option<(&'static str, UnseenData<'_>)> {
         if self.problem.share().is_split() {
             return None;
         }
-        match self.outer.unseen {
-            Unseen::Counts(share) if self.problem.has_second() => {
-                Some(("thinned", self.problem.second_times(share)?))
-            }
-            _ => {
-                let weights = self.problem.held_out_weights()?;
-                Some(("held_out", weights.to_stored()))
-            }
+        let problem = &self.problem;
+        if let Unseen::Counts(share) = self.outer.unseen
+            && problem.has_second()
+        {
+            let counts = match problem.second_numbers() {
+                Some(counts) => UnseenData::Dense {
+                    shape: counts.dim(),
+                    values: Box::new(counts.values().map(move |count| count * share)),
+                },
+                None => {
+                    let stored = problem.second()?.as_sparse()?;
+                    UnseenData::Sparse(Cow::Owned(stored.map(|count| count * share)))
+                }
+            };
+            return Some(("thinned", counts));
         }
+        let weights = problem.held_out_weights()?;
+        let entries = match weights.as_stored() {
+            Some(stored) => UnseenData::Sparse(Cow::Borrowed(stored)),
+            None => UnseenData::Dense {
+                shape: weights.dim(),
+                values: weights.iter(),
+            },
+        };
+        Some(("held_out", entries))
     }
 }
