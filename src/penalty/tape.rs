@@ -152,3 +152,69 @@ pub(super) fn weighted_split(
     };
     Split { positive, negative }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::device::Device;
+    use crate::numerics::{Precision, to_host};
+    use crate::penalty::{Graph, Smooth, Steps};
+
+    const ROWS: usize = 7;
+    const RANK: usize = 3;
+
+    fn tensor(shape: [usize; 2], seed: usize) -> Tensor<2> {
+        let number = |at: usize| ((at * 7919 + seed * 104_729) % 1013) as f64 / 1013.0 + 0.01;
+        let values = (0..shape[0] * shape[1]).map(number).collect();
+        Device::default().tensor(values, shape, Precision::F64)
+    }
+
+    /// Both parts, and the derivatives of a sum with fixed factors in w and in the weight.
+    fn all(split: impl Fn(&Tensor<2>, &Tensor<2>) -> Split, weight: [usize; 2]) -> [Vec<f64>; 4] {
+        let leaf = |shape, seed| tensor(shape, seed).autodiff().require_grad();
+        let (w, weight) = (leaf([ROWS, RANK], 1), leaf(weight, 2));
+        let parts = split(&w, &weight);
+        let [first, second] = [3, 4].map(|seed| tensor([ROWS, RANK], seed).autodiff());
+        let sum = (parts.positive.clone() * first + parts.negative.clone() * second).sum();
+        let gradients = sum.backward();
+        let gradient = |leaf: &Tensor<2>| to_host(&leaf.grad(&gradients).unwrap());
+        let [positive, negative] = [parts.positive, parts.negative].map(|part| to_host(&part));
+        [positive, negative, gradient(&w), gradient(&weight)]
+    }
+
+    fn apart(a: &[Vec<f64>; 4], b: &[Vec<f64>; 4]) -> f64 {
+        let pairs = a.iter().flatten().zip(b.iter().flatten());
+        pairs.map(|(a, b)| (a - b).abs()).fold(0.0, f64::max)
+    }
+
+    #[test]
+    fn operations_are_like_the_tensor_operations_that_they_replace() {
+        let ring = (0..ROWS).map(|i| (i, (i + 1) % ROWS, 0.5 + i as f64));
+        let graph = Graph::from_edges(ROWS, ring).unwrap();
+        let penalties: [Arc<dyn Penalty>; 3] = [
+            Arc::new(Smooth),
+            Arc::new(Steps::along(graph.clone())),
+            Arc::new(graph),
+        ];
+        for penalty in penalties {
+            for shape in [[1, 1], [1, RANK], [ROWS, 1], [ROWS, RANK]] {
+                let coupling = penalty.coupling().unwrap();
+                let expected = all(|w, weight| coupling.weighted_split(w, weight), shape);
+                let found = all(|w, weight| weighted_split(&penalty, w, weight), shape);
+                let name = penalty.name();
+                assert!(apart(&expected, &found) < 1e-13, "{name} {shape:?}");
+                // A control: another weight is noticed.
+                let wrong = all(
+                    |w, weight| weighted_split(&penalty, w, &(weight.clone() * 1.001)),
+                    shape,
+                );
+                assert!(apart(&expected, &wrong) > 1e-6, "{name} {shape:?}");
+                // Off the tape.
+                let (w, weight) = (tensor([ROWS, RANK], 1), tensor(shape, 2));
+                let parts = weighted_split(&penalty, &w, &weight);
+                assert_eq!(to_host(&parts.positive), found[0]);
+                assert_eq!(to_host(&parts.negative), found[1]);
+            }
+        }
+    }
+}

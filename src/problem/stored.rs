@@ -195,3 +195,85 @@ impl<'a> DenseNumbers<'a> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use ndarray::Array2;
+
+    use super::*;
+    use crate::bunch::{Bunch, Pair, Span};
+    use crate::criterion::HeldOut;
+    use crate::divergence::Beta;
+    use crate::metrics::relative_error;
+    use crate::numerics::Precision;
+    use crate::penalty::{L1, PenaltyTerm};
+    use crate::problem::Problem;
+    use crate::update::Rule;
+    use crate::{Error, Mode};
+
+    fn counts() -> Array2<f64> {
+        Array2::from_shape_fn((40, 30), |(i, j)| ((i * 7 + j * 3) % 11) as f64)
+    }
+
+    #[test]
+    fn a_part_is_a_matrix_only_if_somebody_asks_for_it() -> Result<(), Error> {
+        let problem = Problem::new(&counts(), Precision::F64)?.thinned(0.25, 3)?;
+        let made = |stored: &Stored| match stored {
+            Stored::Whole(_) => panic!("parts of dense counts are computed"),
+            Stored::Part(part) => part.whole.get().is_some(),
+        };
+        let both = || [Some(&problem.x), problem.second.as_ref()].map(|of| made(of.unwrap()));
+        for beta in [Beta::KL, Beta::FROBENIUS] {
+            let rule = || Rule::new(Arc::new(beta), vec![PenaltyTerm::tuned(L1)]);
+            let bunch = Bunch::fused(&problem, rule(), rule(), Arc::new(HeldOut), Span::Both, 2)?;
+            let factor = |rows| Array2::from_shape_fn(rows, |(i, k)| 0.5 + ((i + k) % 3) as f64);
+            let pair = Pair::new(&problem, &factor((40, 2)), &factor((2, 30)))?;
+            let lambda = problem.tensor("λ", &Array2::from_elem((1, 1), 0.1), [1, 1])?;
+            bunch.hypergradient(&pair, &[lambda.clone(), lambda], Mode::Adjoint)?;
+            assert!(relative_error(&problem, &rule(), 1.0).is_finite());
+        }
+        assert!(problem.mean() > 0.0 && problem.stored() == 1200);
+        assert_eq!(both(), [false, false]);
+        let (x, second) = (problem.x().to_dense(), problem.second().unwrap().to_dense());
+        assert_eq!(both(), [true, true]);
+        for (index, count) in counts().indexed_iter() {
+            assert_eq!(problem.x.entry(index.0, index.1), x[index]);
+            let unseen = second[index] * 0.25;
+            assert!((x[index] * 0.75 + unseen - count).abs() < 1e-12);
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn numbers_beyond_two_bytes_are_stored_whole() -> Result<(), Error> {
+        let large = counts() * 1e6;
+        let problem = Problem::new(&large, Precision::F64)?.thinned(0.25, 3)?;
+        assert!(matches!(problem.x, Stored::Whole(_)));
+        let second = problem.second().unwrap();
+        for (index, count) in large.indexed_iter() {
+            let [seen, unseen] = [problem.x(), second].map(|of| of.entry(index.0, index.1));
+            assert!((seen * 0.75 + unseen * 0.25 - count).abs() < 1e-6);
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn rows_and_values_are_those_of_the_matrix() {
+        let matrix = counts();
+        let taken: Vec<f64> = matrix.iter().map(|count| (count / 2.0).floor()).collect();
+        let stored = Stored::from(Matrix::Dense(matrix.clone()));
+        let parts = CountsPart::both(&stored, &taken, [2.0, 3.0]).unwrap();
+        let seen = matrix.mapv(|count| (count - (count / 2.0).floor()) * 2.0);
+        let unseen = matrix.mapv(|count| (count / 2.0).floor() * 3.0);
+        for (part, expected) in parts.iter().zip([seen, unseen]) {
+            let numbers = part.as_dense().unwrap();
+            assert!(numbers.values().eq(expected.iter().copied()));
+            assert_eq!(numbers.row(7).to_vec(), expected.row(7).to_vec());
+            let rows = numbers.rows(3..9);
+            assert_eq!(rows.view(), expected.slice_axis(Axis(0), Slice::from(3..9)));
+            assert_eq!((part.dim(), part.stored()), ((40, 30), 1200));
+        }
+    }
+}

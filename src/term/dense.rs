@@ -27,7 +27,7 @@ use crate::divergence::Fused;
 use crate::engine::Real;
 use crate::factors::Side;
 use crate::numerics::Precision;
-use crate::problem::{DenseNumbers, Problem};
+use crate::problem::Problem;
 
 /// The settings of a data term, beside the problem.
 #[derive(Debug)]
@@ -44,10 +44,10 @@ pub(crate) struct Asked {
 
 /// The fused data term of a problem.
 pub(crate) fn fused(problem: &Problem, asked: Asked) -> SharedTerm {
-    let own: SharedTerm = match (problem.dense_numbers(), problem.precision()) {
-        (None, _) => Arc::new(Sparse::new(problem, asked)),
-        (Some(x), Precision::F64) => Arc::new(Dense::<f64>::new(problem, x, asked)),
-        (Some(x), Precision::F32) => Arc::new(Dense::<f32>::new(problem, x, asked)),
+    let own: SharedTerm = match (problem.is_sparse(), problem.precision()) {
+        (true, _) => Arc::new(Sparse::new(problem, asked)),
+        (false, Precision::F64) => Arc::new(Dense::<f64>::new(problem, asked)),
+        (false, Precision::F32) => Arc::new(Dense::<f32>::new(problem, asked)),
     };
     if problem.share().is_split() {
         Arc::new(Distributed::new(own, problem.processes().clone()))
@@ -96,7 +96,8 @@ struct Dense<T> {
 }
 
 impl<T: Real> Dense<T> {
-    fn new(problem: &Problem, x: DenseNumbers<'_>, asked: Asked) -> Self {
+    fn new(problem: &Problem, asked: Asked) -> Self {
+        let x = problem.dense_numbers().expect("a dense term");
         let Asked {
             divergence,
             outer,
@@ -442,6 +443,7 @@ impl<T: Real> DataTerm for Dense<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use ndarray::Array2;
 
     #[test]
     fn an_update_of_h_is_the_same_from_either_blocks() {
@@ -479,7 +481,7 @@ mod tests {
                     over: Entries::Training,
                     floor: Precision::F64.floor(),
                 };
-                let term = Dense::<f64>::new(&problem, &x, asked);
+                let term = Dense::<f64>::new(&problem, asked);
                 let by_rows = term.parts_of_rows(Side::H, at, PartsOf::default());
                 let (by_columns, errors) = term.parts_of_columns(at, true);
                 let whole = term.parts(Side::H, at, PartsOf::default());
@@ -543,7 +545,7 @@ mod tests {
             let parts = |threads: usize| {
                 let pool = rayon::ThreadPoolBuilder::new().num_threads(threads);
                 pool.build().unwrap().install(|| {
-                    let term = Dense::<f64>::new(&problem, &x, asked());
+                    let term = Dense::<f64>::new(&problem, asked());
                     [(Side::W, of_w), (Side::H, of_w.turned())]
                         .map(|(side, at)| term.parts(side, at, PartsOf::default()))
                 })
