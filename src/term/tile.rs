@@ -11,7 +11,7 @@ pub(super) const VECTORS: usize = TILE * WIDE;
 
 /// Columns that are read together, for 16 registers and for 32: whole groups of those whose products
 /// are computed together.
-const READ: [usize; 2] = [12, 8];
+const READ: [usize; 2] = [12, 32];
 
 /// The weights of entries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,6 +54,34 @@ impl<'a, T: Real> Numbers<'a, T> {
                 for (into, value) in into.iter_mut().zip(values) {
                     *into = T::from_f64(f64::from(*value) * unit);
                 }
+            }
+        }
+    }
+}
+
+/// Copies vectors in the order of memory. With `signs`, a negative number is copied as 0, and its sign
+/// is 0; those of others are 1. (The system's function for copies begins with the last vectors, so
+/// that the processor does not see that more will follow.)
+#[inline(always)]
+fn nonnegative<T: Real, S: Simd>(
+    simd: S,
+    values: &[T::Vector<S>],
+    into: &mut [T::Vector<S>],
+    signs: Option<&mut [T::Vector<S>]>,
+) {
+    let zero = Lanes::<T, S>::zero(simd);
+    let one = zero.constant(1.0);
+    match signs {
+        None => {
+            for (slot, value) in into.iter_mut().zip(values) {
+                *slot = Lanes::<T, S>::new(simd, *value).max(zero).value;
+            }
+        }
+        Some(signs) => {
+            for ((slot, sign), value) in into.iter_mut().zip(signs).zip(values) {
+                let value = Lanes::<T, S>::new(simd, *value);
+                *sign = value.where_less(zero, zero, one).value;
+                *slot = value.max(zero).value;
             }
         }
     }
@@ -153,29 +181,32 @@ impl<T: Real> Tiles<'_, T> {
         } = self.blocks;
         let (rank, stride) = (own.len() / WIDE, WIDE * T::lanes::<S>());
         let start = (block * columns + from) * stride;
+        let is_signed = matches!(weighting, Weighting::Zeroed | Weighting::Sign);
         tile.count = 0;
         let together = READ[usize::from(has_many_registers::<T, S>())];
         for other in other.chunks(together * rank) {
             let vectors = tile.count..tile.count + other.len() / rank * WIDE;
             let place = vectors.start * stride / WIDE..vectors.end * stride / WIDE;
             let first = start + place.start;
-            x.copy(first, &mut cast_slice_mut(&mut tile.x)[place.clone()]);
+            let slots = &mut tile.x[vectors.clone()];
+            let signs = is_signed.then(|| &mut tile.m[vectors.clone()]);
+            match x {
+                Numbers::Whole(values) => {
+                    let values = T::vectors::<S>(&values[first..first + place.len()]);
+                    nonnegative::<T, S>(simd, values, slots, signs);
+                }
+                Numbers::Half(..) => {
+                    let values = &mut tile.t[vectors.clone()];
+                    x.copy(first, cast_slice_mut(values));
+                    nonnegative::<T, S>(simd, values, slots, signs);
+                }
+            }
             if weighting == Weighting::Array {
                 let weights = &weights[first..first + place.len()];
                 cast_slice_mut(&mut tile.m)[place].copy_from_slice(weights);
             }
             tile.count = vectors.end;
             products::<T, S>(simd, own, other, &mut tile.y[vectors]);
-        }
-        if matches!(weighting, Weighting::Zeroed | Weighting::Sign) {
-            let zero = Lanes::<T, S>::zero(simd);
-            let one = zero.constant(1.0);
-            let entries = tile.x.iter_mut().zip(&mut tile.m).take(tile.count);
-            for (slot, weight) in entries {
-                let x = Lanes::<T, S>::new(simd, *slot);
-                *weight = x.where_less(zero, zero, one).value;
-                *slot = x.max(zero).value;
-            }
         }
     }
 }
