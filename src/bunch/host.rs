@@ -332,6 +332,35 @@ impl<'a> HostBunch<'a> {
         updated
     }
 
+    /// `Σ λ r` over all penalties of one factor.
+    pub(crate) fn penalty(
+        &self,
+        side: Side,
+        factor: &[f64],
+        rank: usize,
+        lambda: &[Spread],
+    ) -> f64 {
+        let w = Rows {
+            values: factor,
+            rank,
+        };
+        let (rows, terms) = ((TASK / rank).max(1), self.terms(side, lambda));
+        let tasks = (0..w.count().div_ceil(rows)).into_par_iter();
+        let of_tasks = tasks.map(|task| {
+            let range = task * rows..w.count().min((task + 1) * rows);
+            let of_terms = terms.iter();
+            let of_terms =
+                of_terms.map(|term| term.penalty.weighted_value(w, &term.weight, range.clone()));
+            of_terms.sum::<f64>()
+        });
+        // (The order of the sum does not depend on the threads.)
+        let own = of_tasks.collect::<Vec<f64>>().iter().sum();
+        match side {
+            Side::W => self.bunch.processes.total(own),
+            Side::H => own,
+        }
+    }
+
     /// D.
     pub(crate) fn divergence(&self, pair: &HostPair) -> f64 {
         let rows = self.term.divergences(Side::W, pair.at(Side::W));

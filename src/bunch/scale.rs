@@ -1,12 +1,12 @@
 //! Sums to the shape of a weight, natural scales of weights, and the size of a hypergradient's
 //! terms.
 
-use burn::tensor::Tensor;
+use burn::tensor::{Tensor, TensorData};
 
 use super::{Bunch, Pair};
 use crate::factors::Side;
 use crate::hypergradient::Forward;
-use crate::numerics::{Precision, to_host};
+use crate::numerics::{Precision, add_summed, to_host};
 use crate::update::Rule;
 
 /// The sums of a matrix over the entries that share a weight.
@@ -59,7 +59,10 @@ impl Bunch {
         let floor = Precision::of(factor).floor();
         let one = Tensor::ones([1, 1], (&factor.device(), factor.dtype()));
         let scales = rule.tuned().zip(shapes).map(|(term, shape)| {
-            let split = term.split_with(factor, &one);
+            let split = match self.data.is_reference() {
+                true => term.split_with(factor, &one),
+                false => term.split_on_host_with(factor, &one),
+            };
             let pull = if taken_off == 0.0 {
                 split.positive
             } else {
@@ -72,7 +75,16 @@ impl Bunch {
                 *shape
             };
             let sum = |matrix: Tensor<2>| {
-                let sum = summed_to(matrix.expand(factor.dims()), over);
+                let [_, rank] = factor.dims();
+                let mut sum = vec![0.0; over[0] * over[1]];
+                add_summed(
+                    &to_host(&matrix.expand(factor.dims())),
+                    rank,
+                    over,
+                    &mut sum,
+                );
+                let sum = TensorData::new(sum, over);
+                let sum = Tensor::from_data(sum, (&factor.device(), factor.dtype()));
                 self.over_processes(side, sum)
             };
             let (fit, pull) = (sum(fit.clone()), sum(pull));

@@ -65,13 +65,28 @@ impl Taped {
     /// The weights of each tuned penalty in absolute units. (Methods with λ = 0 have no weights,
     /// although their column has entries for them.)
     fn weights(&self, problem: &Problem, lambda: &Array2<f64>) -> Vec<Tensor<2>> {
+        let parts = self.parts(lambda);
+        parts.iter().map(|part| problem.state(part)).collect()
+    }
+
+    fn parts(&self, lambda: &Array2<f64>) -> Vec<Array2<f64>> {
         let (_, tuned) = self.bunch.tuned();
         let mut parts = self.layout.split(lambda);
         parts.truncate(tuned);
         for (part, scale) in parts.iter_mut().zip(self.scales.iter().flatten()) {
             *part *= scale;
         }
-        parts.iter().map(|part| problem.state(part)).collect()
+        parts
+    }
+
+    /// The same weights as plain numbers, with their shapes.
+    fn spreads(&self, lambda: &Array2<f64>) -> (Vec<Spread>, Vec<[usize; 2]>) {
+        let parts = self.parts(lambda).into_iter();
+        let spreads = parts.map(|part| {
+            let shape = part.dim().into();
+            (Spread::new(part.into_iter().collect(), shape), shape)
+        });
+        spreads.unzip()
     }
 
     /// D of each row, and their sum.
@@ -98,16 +113,7 @@ impl Taped {
             None => self.bunch.on_host(),
         };
         let host = host.expect("it was asked for");
-        let (_, tuned) = self.bunch.tuned();
-        let mut parts = self.layout.split(lambda);
-        parts.truncate(tuned);
-        for (part, scale) in parts.iter_mut().zip(self.scales.iter().flatten()) {
-            *part *= scale;
-        }
-        let shapes: Vec<[usize; 2]> = parts.iter().map(|part| part.dim().into()).collect();
-        let weights = parts.into_iter().zip(&shapes);
-        let weights = weights.map(|(part, shape)| Spread::new(part.into_iter().collect(), *shape));
-        let weights: Vec<Spread> = weights.collect();
+        let (weights, shapes) = self.spreads(lambda);
         let rank = factors.w.ncols();
         let covers_h = self.bunch.span.covers(Side::H);
         let h = if covers_h {
@@ -350,8 +356,24 @@ impl Engine for Taped {
             let own = plan.penalty::<f64>(w, factors.w.ncols(), lambda);
             return self.bunch.processes.total(own);
         }
-        let pair = Pair::of(problem, factors);
-        self.bunch.penalty(&pair, &self.weights(problem, lambda))
+        let Some(host) = self.bunch.on_host() else {
+            let pair = Pair::of(problem, factors);
+            return self.bunch.penalty(&pair, &self.weights(problem, lambda));
+        };
+        let ((weights, _), rank) = (self.spreads(lambda), factors.w.ncols());
+        let mut sum = 0.0;
+        if !self.bunch.of_w.terms.is_empty() {
+            let w = factors.w.as_standard_layout();
+            let w = w.as_slice().expect("in row order");
+            sum += host.penalty(Side::W, w, rank, &weights);
+        }
+        if !self.bunch.of_h.terms.is_empty() {
+            let mut h = host.room(factors.h.len());
+            transpose(factors.h.view(), &mut h);
+            sum += host.penalty(Side::H, &h, rank, &weights);
+            host.keep(h);
+        }
+        sum
     }
 }
 

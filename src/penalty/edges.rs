@@ -227,6 +227,9 @@ pub(super) trait EdgeOnHost: Sync {
     /// The neighbours of row i of `count`, with the strengths of the edges to them.
     fn edges_from(&self, i: usize, count: usize) -> impl Iterator<Item = (usize, f64)>;
 
+    /// The share of the end `a` in r, for an edge of strength 1.
+    fn share(&self, a: f64, b: f64) -> f64;
+
     /// p⁺ and p⁻ of the end `a`, for an edge of weight 1.
     fn parts(&self, a: f64, b: f64) -> [f64; 2];
 
@@ -237,6 +240,11 @@ pub(super) trait EdgeOnHost: Sync {
 impl<P: Along> EdgeOnHost for P {
     fn edges_from(&self, i: usize, count: usize) -> impl Iterator<Item = (usize, f64)> {
         self.neighbours(i, count)
+    }
+
+    #[inline]
+    fn share(&self, a: f64, b: f64) -> f64 {
+        0.25 * (a - b) * (a - b)
     }
 
     #[inline]
@@ -290,6 +298,21 @@ impl<'a> OfEnds<'a> {
 }
 
 impl<E: EdgeOnHost> HostPenalty for E {
+    fn weighted_value(&self, w: Rows<'_>, weight: &Spread, rows: Range<usize>) -> f64 {
+        let rank = w.rank;
+        let mut room = vec![0.0; rank];
+        let of_rows = rows.map(|i| {
+            let (own, weights) = (&w.row(i)[..rank], &weight.row(i, &mut room)[..rank]);
+            let of_edges = self.edges_from(i, w.count()).map(|(j, strength)| {
+                let other = &w.row(j)[..rank];
+                let entries = (0..rank).map(|k| weights[k] * self.share(own[k], other[k]));
+                strength * entries.sum::<f64>()
+            });
+            of_edges.sum::<f64>()
+        });
+        of_rows.sum()
+    }
+
     fn add_split(
         &self,
         w: Rows<'_>,

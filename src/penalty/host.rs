@@ -65,6 +65,16 @@ impl Spread {
         room
     }
 
+    /// The weighted sum of a function of the entries of some rows.
+    pub(super) fn sum(&self, w: Rows<'_>, rows: Range<usize>, of: impl Fn(f64) -> f64) -> f64 {
+        let mut room = vec![0.0; w.rank];
+        let of_rows = rows.map(|i| {
+            let weighted = self.row(i, &mut room).iter().zip(w.row(i));
+            weighted.map(|(weight, w)| weight * of(*w)).sum::<f64>()
+        });
+        of_rows.sum()
+    }
+
     /// Returns true if all rows have the same weights.
     pub fn is_shared(&self) -> bool {
         self.shape[0] == 1
@@ -76,6 +86,9 @@ impl Spread {
 /// # Shapes
 /// The output has r numbers for each row of the range. Inputs have all rows.
 pub trait HostPenalty: Sync {
+    /// `Σ λ r`.
+    fn weighted_value(&self, w: Rows<'_>, weight: &Spread, rows: Range<usize>) -> f64;
+
     /// Adds `λ p⁺` and `λ p⁻`.
     fn add_split(
         &self,

@@ -71,6 +71,10 @@ impl Penalty for L1 {
 }
 
 impl HostPenalty for L1 {
+    fn weighted_value(&self, w: Rows<'_>, weight: &Spread, rows: Range<usize>) -> f64 {
+        weight.sum(w, rows, |w| w)
+    }
+
     fn add_split(
         &self,
         w: Rows<'_>,

@@ -435,6 +435,80 @@ pub(crate) mod tests {
         );
         assert!(full(at_zero.negative).iter().all(|part| part.is_finite()));
         assert!(to_host(&penalty.value(&zeros)).iter().all(|r| *r == 0.0));
+        if let Some(host) = penalty.on_host() {
+            verify_on_host(penalty, host);
+        }
+    }
+
+    /// The form on plain numbers against tensor operations, for weights of every shape.
+    fn verify_on_host(penalty: &dyn Penalty, host: &dyn HostPenalty) {
+        let [n, rank] = SHAPE;
+        let w = Rows { values: &W, rank };
+        let tensor = matrix(&W);
+        let cotangents = [COTANGENT, DIRECTION];
+        let [of_positive, of_negative] = &cotangents;
+        for shape in [[1, 1], [1, rank], [n, 1], [n, rank]] {
+            let values: Vec<f64> = (0..shape[0] * shape[1])
+                .map(|at| 0.3 + ((at * 5) % 7) as f64)
+                .collect();
+            let weight = Device::default().tensor(values.clone(), shape, Precision::F64);
+            let spread = Spread::new(values, shape);
+            let close = |a: &[f64], b: &[f64]| {
+                assert_eq!(a.len(), b.len());
+                let near = a.iter().zip(b).all(|(a, b)| (a - b).abs() < 1e-13);
+                assert!(near, "{} {shape:?}: {a:?} {b:?}", penalty.name());
+            };
+            // (All rows in two tasks.)
+            let parts = [0..1, 1..n];
+            let entries = penalty.entries(&tensor).expect("a sum over entries");
+            let value = to_host(&(entries * weight.clone())).iter().sum::<f64>();
+            let found = parts
+                .iter()
+                .map(|rows| host.weighted_value(w, &spread, rows.clone()));
+            close(&[found.sum()], &[value]);
+
+            let split = match penalty.coupling() {
+                Some(coupling) => coupling.weighted_split(&tensor, &weight),
+                None => penalty.split(&tensor).scaled(&weight),
+            };
+            let bars = Split {
+                positive: matrix(of_positive),
+                negative: matrix(of_negative),
+            };
+            let (factor, weights) = match penalty.coupling() {
+                Some(coupling) => (
+                    coupling.weighted_cotangent(&tensor, &weight, &bars),
+                    coupling.weight_cotangent(&tensor, &bars),
+                ),
+                None => {
+                    let split = penalty.split(&tensor);
+                    let of_weight = split.positive * bars.positive.clone()
+                        + split.negative * bars.negative.clone();
+                    let bars = bars.scaled(&weight);
+                    (penalty.cotangent(&tensor, &bars), Some(of_weight))
+                }
+            };
+            let mut sums = [[0.0; 12]; 4];
+            for rows in parts {
+                let [positive, negative, factor, weights] = &mut sums;
+                let slots = rows.start * rank..rows.end * rank;
+                let (positive, negative) =
+                    (&mut positive[slots.clone()], &mut negative[slots.clone()]);
+                host.add_split(w, &spread, rows.clone(), positive, negative);
+                let bars = [of_positive, of_negative].map(|values| Rows { values, rank });
+                let (factor, weights) = (&mut factor[slots.clone()], &mut weights[slots]);
+                host.add_cotangent(w, &spread, bars, rows, factor, weights);
+            }
+            let expected = [
+                split.positive,
+                split.negative,
+                factor.unwrap(),
+                weights.unwrap(),
+            ];
+            for (found, expected) in sums.iter().zip(expected) {
+                close(found, &full(expected));
+            }
+        }
     }
 
     #[test]

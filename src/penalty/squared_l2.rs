@@ -70,6 +70,10 @@ impl Penalty for SquaredL2 {
 }
 
 impl HostPenalty for SquaredL2 {
+    fn weighted_value(&self, w: Rows<'_>, weight: &Spread, rows: Range<usize>) -> f64 {
+        weight.sum(w, rows, |w| 0.5 * w * w)
+    }
+
     fn add_split(
         &self,
         w: Rows<'_>,

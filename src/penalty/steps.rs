@@ -292,6 +292,14 @@ impl<P: Along> EdgeOnHost for Steps<P> {
         self.neighbours.neighbours(i, count)
     }
 
+    /// `½ (R − ε (a + b))`, without cancellation.
+    #[inline]
+    fn share(&self, a: f64, b: f64) -> f64 {
+        let inverse = inverse_of_root(a, b, self.corner);
+        let below = self.corner * (a + b) * inverse + 1.0;
+        0.5 * (a - b) * (a - b) * inverse / below
+    }
+
     #[inline]
     fn parts(&self, a: f64, b: f64) -> [f64; 2] {
         let [plus, minus] = self.factors();

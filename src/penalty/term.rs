@@ -137,15 +137,20 @@ impl PenaltyTerm {
     /// The same on the host: a penalty that couples rows is computed on plain numbers if it has such
     /// a form.
     pub(crate) fn weighted_split_on_host(&self, w: &Tensor<2>) -> Split {
-        let penalty = &self.penalty;
-        if penalty.coupling().is_some() && penalty.on_host().is_some() {
-            tape::weighted_split(penalty, w, &self.weight(w))
-        } else {
-            self.weighted_split(w)
-        }
+        self.split_on_host_with(w, &self.weight(w))
     }
 
     /// The same with another weight.
+    pub(crate) fn split_on_host_with(&self, w: &Tensor<2>, weight: &Tensor<2>) -> Split {
+        let penalty = &self.penalty;
+        if penalty.coupling().is_some() && penalty.on_host().is_some() {
+            tape::weighted_split(penalty, w, weight)
+        } else {
+            self.split_with(w, weight)
+        }
+    }
+
+    /// The weighted split with another weight.
     pub(crate) fn split_with(&self, w: &Tensor<2>, weight: &Tensor<2>) -> Split {
         match self.penalty.coupling() {
             Some(coupling) => coupling.weighted_split(w, weight),

@@ -26,7 +26,7 @@ use crate::criterion::Entries;
 use crate::divergence::Fused;
 use crate::engine::Real;
 use crate::factors::Side;
-use crate::numerics::Precision;
+use crate::numerics::{Precision, add_summed};
 use crate::problem::Problem;
 
 /// The settings of a data term, beside the problem.
@@ -257,11 +257,7 @@ impl<T: Real> Dense<T> {
 /// `Σ_j rows_jk`.
 pub(super) fn sums(rows: &[f64], rank: usize) -> Vec<f64> {
     let mut sums = vec![0.0; rank];
-    for row in rows.chunks_exact(rank) {
-        for (sum, value) in sums.iter_mut().zip(row) {
-            *sum += value;
-        }
-    }
+    add_summed(rows, rank, [1, rank], &mut sums);
     sums
 }
 

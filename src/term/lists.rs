@@ -5,8 +5,9 @@ use rayon::prelude::*;
 
 use crate::problem::Weights;
 
-/// Rows in one task.
-const ROWS: usize = 512;
+/// Indices in one task, and the most lines.
+const TASK: usize = 1 << 14;
+const LINES: usize = 512;
 
 /// The indices of entries in lines, one line after another. (Matrices have fewer than 2³² lines.)
 #[derive(Debug)]
@@ -74,11 +75,14 @@ impl Lists {
     /// `sums` r, `values` r for each index, `out` r for each line.
     pub(super) fn add_complement(&self, sums: &[f64], values: &[f64], out: &mut [f64]) {
         let rank = sums.len();
-        let tasks = out.par_chunks_mut(ROWS * rank).enumerate();
+        // (A few columns of a tall matrix have many gaps each.)
+        let each = self.places.len() / (self.starts.len() - 1).max(1);
+        let lines = (TASK / each.max(1)).clamp(1, LINES);
+        let tasks = out.par_chunks_mut(lines * rank).enumerate();
         tasks.for_each(|(task, out)| {
             Arch::new().dispatch(Complement {
                 lists: self,
-                first: task * ROWS,
+                first: task * lines,
                 sums,
                 values,
                 out,
