@@ -272,6 +272,10 @@ pub(crate) fn to_host(tensor: &Tensor<2>) -> Vec<f64> {
     })
 }
 
+/// Entries in one task of loops over a factor: a few microseconds of work. It does not depend on the
+/// machine, so sums do not either.
+pub(crate) const TASK: usize = 1 << 12;
+
 /// Rows in one task of [`add_summed`], whatever the number of threads.
 const ROWS: usize = 1024;
 

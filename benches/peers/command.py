@@ -9,6 +9,7 @@ import json
 import os
 import resource
 import subprocess
+import sys
 import tempfile
 import time
 import warnings
@@ -25,15 +26,19 @@ def seconds(command, data, *flags):
     return json.loads(done.stdout)["seconds"]
 
 
+def differences(run, short, long):
+    """Milliseconds of an iteration, by the fastest of four runs of either length."""
+    fastest = {short: np.inf, long: np.inf}
+    for _ in range(4):
+        for iterations in fastest:
+            fastest[iterations] = min(fastest[iterations], run(iterations))
+    return (fastest[long] - fastest[short]) / (long - short) * 1e3
+
+
 def per_iteration(command, data, short, long, *flags):
-    """Milliseconds, by two runs of different length; the fastest of three."""
+    """The same for the command."""
     fixed = ("--tol", 0, "--engine", "fused", *flags)
-    times = []
-    for _ in range(3):
-        few = seconds(command, data, "--max-iter", short, *fixed)
-        many = seconds(command, data, "--max-iter", long, *fixed)
-        times.append((many - few) / (long - short) * 1e3)
-    return min(times)
+    return differences(lambda iterations: seconds(command, data, "--max-iter", iterations, *fixed), short, long)
 
 
 def signals(n, m, r):
@@ -77,34 +82,49 @@ def products(x, r, loss):
     return fastest * 1e3
 
 
-def ranks(command, folder):
+def peer(data, r, loss, reuse):
+    """Milliseconds of an iteration of scikit-learn. In a new process the system gives it new pages for
+    every matrix as large as X, and takes them back. If the process has once freed a larger piece of
+    memory (`reuse`), it keeps such pages, and an iteration takes down to a third of the time."""
     from sklearn.decomposition import NMF
 
+    if reuse:
+        larger = np.ones(4_000_000)
+        del larger
+    x = np.load(data)
+
+    def fit(iterations):
+        model = NMF(r, solver="mu", beta_loss=loss, init="random", random_state=0, max_iter=iterations, tol=0)
+        begun = time.perf_counter()
+        model.fit(x)
+        return time.perf_counter() - begun
+
+    return differences(fit, 2, 22)
+
+
+def ranks(command, folder):
     generator = np.random.default_rng(1)
     x = generator.gamma(0.3, 1, (2000, 100)) @ generator.gamma(0.3, 1, (100, 1000))
     data = os.path.join(folder, "ranks.npy")
     np.save(data, x)
-    print("iteration of plain updates on 2000×1000: scikit-learn's time / altbi's")
+    print("iteration of plain updates on 2000×1000: scikit-learn in a new process, and if memory is used again / altbi")
     for name, loss, all_ranks in (
         ("kl", "kullback-leibler", (5, 20, 50, 100, 200)),
         ("frobenius", "frobenius", (10, 50, 200)),
     ):
         for r in all_ranks:
-            # The fastest of four runs of either length: a difference of single runs has much noise.
-            fastest = {2: np.inf, 22: np.inf}
-            for _ in range(4):
-                for iterations in fastest:
-                    model = NMF(r, solver="mu", beta_loss=loss, init="random", random_state=0, max_iter=iterations, tol=0)
-                    begun = time.perf_counter()
-                    model.fit(x)
-                    fastest[iterations] = min(fastest[iterations], time.perf_counter() - begun)
-            peer = (fastest[22] - fastest[2]) / 20 * 1e3
-            time.sleep(0.5)
+            peers = []
+            for reuse in ("", "--reuse"):
+                call = [sys.executable, __file__, "--peer", data, str(r), loss, *reuse.split()]
+                done = subprocess.run(call, capture_output=True, text=True, check=True)
+                peers.append(float(done.stdout))
+                time.sleep(0.5)
             own = per_iteration(command, data, 2, 22, "--rank", r, "--method", "mu", "--divergence", name)
             alone = products(x, r, loss)
             print(
-                f"  {name} r = {r}: {peer:.1f} ms / {own:.1f} ms = {peer / own:.1f}; "
-                f"NumPy's products alone {alone:.1f} ms, scikit-learn / these {peer / alone:.1f}",
+                f"  {name} r = {r}: {peers[0]:.1f}, {peers[1]:.1f} ms / {own:.1f} ms = {peers[0] / own:.1f}, "
+                f"{peers[1] / own:.1f}; NumPy's products alone {alone:.1f} ms, scikit-learn / these "
+                f"{peers[0] / alone:.1f}, {peers[1] / alone:.1f}",
                 flush=True,
             )
 
@@ -130,9 +150,15 @@ def memory(command, folder):
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser()
-    parser.add_argument("--command", required=True)
+    parser.add_argument("--command")
     parser.add_argument("--memory", action="store_true", help="practical on 20000×1000 as well: minutes")
+    parser.add_argument("--peer", nargs=3, metavar=("DATA", "RANK", "LOSS"), help="scikit-learn alone")
+    parser.add_argument("--reuse", action="store_true", help="with --peer")
     arguments = parser.parse_args()
+    if arguments.peer:
+        data, rank, loss = arguments.peer
+        print(peer(data, int(rank), loss, arguments.reuse))
+        sys.exit()
     with tempfile.TemporaryDirectory() as scratch:
         practical(arguments.command, scratch)
         ranks(arguments.command, scratch)

@@ -12,13 +12,10 @@ use rayon::prelude::*;
 
 use super::{Bunch, Data, ORDER, Span};
 use crate::factors::Side;
-use crate::numerics::{Gamma, add_summed, to_host};
+use crate::numerics::{Gamma, TASK, add_summed, to_host};
 use crate::penalty::{HostPenalty, Rows, Spread, Weight};
 use crate::term::{At, Needs, PartsOf, RowBunch, RowResults, SharedTerm};
 use crate::update::Rule;
-
-/// Entries in one task: a few microseconds of work.
-const TASK: usize = 1 << 12;
 
 /// Both factors, row by row.
 ///

@@ -75,14 +75,9 @@ impl Bunch {
                 *shape
             };
             let sum = |matrix: Tensor<2>| {
-                let [_, rank] = factor.dims();
+                let all = to_host(&matrix.expand(factor.dims()));
                 let mut sum = vec![0.0; over[0] * over[1]];
-                add_summed(
-                    &to_host(&matrix.expand(factor.dims())),
-                    rank,
-                    over,
-                    &mut sum,
-                );
+                add_summed(&all, factor.dims()[1], over, &mut sum);
                 let sum = TensorData::new(sum, over);
                 let sum = Tensor::from_data(sum, (&factor.device(), factor.dtype()));
                 self.over_processes(side, sum)

@@ -69,6 +69,7 @@ impl Taped {
         parts.iter().map(|part| problem.state(part)).collect()
     }
 
+    /// The same on the host.
     fn parts(&self, lambda: &Array2<f64>) -> Vec<Array2<f64>> {
         let (_, tuned) = self.bunch.tuned();
         let mut parts = self.layout.split(lambda);

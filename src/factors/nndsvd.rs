@@ -10,7 +10,7 @@ use crate::device::Device;
 use crate::error::Result;
 use crate::numerics::{Precision, to_host};
 use crate::problem::{Problem, ToMatrix, Weights};
-use crate::sparse::{Matrix, SparseMatrix};
+use crate::sparse::SparseMatrix;
 
 /// Extra directions beyond the rank, for accuracy.
 const OVERSAMPLING: usize = 10;
@@ -45,9 +45,9 @@ pub(super) fn nndsvd(
 ) -> Result<(Array2<f64>, Array2<f64>)> {
     let mean = problem.mean();
     let [n, m] = problem.shape();
-    let (left, values, right) = match problem.x() {
-        Matrix::Dense(x) => {
-            let mut x = x.clone();
+    let (left, values, right) = match (problem.as_sparse(), problem.dense_numbers()) {
+        (None, numbers) => {
+            let mut x = numbers.expect("X is dense").to_array().into_owned();
             if let Some(mask) = problem.mask() {
                 for (value, weight) in x.iter_mut().zip(mask.iter()) {
                     if weight == 0.0 {
@@ -57,9 +57,7 @@ pub(super) fn nndsvd(
             }
             leading_triplets(&DenseOperator::new(&x), rank, generator)?
         }
-        Matrix::Sparse(x) => {
-            leading_triplets(&SparseOperator::new(problem, x, mean), rank, generator)?
-        }
+        (Some(x), _) => leading_triplets(&SparseOperator::new(problem, x, mean), rank, generator)?,
     };
     let mut w = Array2::zeros((n, rank));
     let mut h = Array2::zeros((rank, m));

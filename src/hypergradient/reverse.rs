@@ -10,7 +10,7 @@ use crate::factors::Side;
 use crate::numerics::to_host;
 
 /// Differentiates by Burn's tape. It works with every divergence, penalty and criterion, because
-/// all of them are tensor operations.
+/// all of them are operations on the tape.
 ///
 /// λ is a new leaf in every bunch, and results are detached from the tape, so the tape never spans
 /// two bunches.

@@ -1,8 +1,8 @@
-//! Penalties on plain numbers, for modes that need no tape.
+//! Penalties on plain numbers.
 //!
 //! On a small factor the overhead of a tensor operation exceeds its arithmetic. A penalty with this
-//! form avoids it in adjoint mode and in runs without derivatives. Reverse mode, forward mode and
-//! the checks use its tensor form.
+//! form avoids it in adjoint mode, in runs without derivatives and in objectives. A penalty that
+//! couples rows avoids it in reverse mode too. Forward mode and the reference use tensor operations.
 
 use std::ops::Range;
 
@@ -52,7 +52,7 @@ impl Spread {
         Self { values, shape }
     }
 
-    /// The r weights of a row. (`room` for r numbers is used if they are all the same one.)
+    /// The r weights of a row. If the row has one weight, it is copied into `room`, which has r numbers.
     #[inline]
     pub fn row<'a>(&'a self, i: usize, room: &'a mut [f64]) -> &'a [f64] {
         let [rows, columns] = self.shape;
@@ -76,7 +76,7 @@ impl Spread {
     }
 
     /// Returns true if all rows have the same weights.
-    pub fn is_shared(&self) -> bool {
+    pub(super) fn is_shared(&self) -> bool {
         self.shape[0] == 1
     }
 }
@@ -86,7 +86,7 @@ impl Spread {
 /// # Shapes
 /// The output has r numbers for each row of the range. Inputs have all rows.
 pub trait HostPenalty: Sync {
-    /// `Σ λ r`.
+    /// `Σ λ_i r_i` over the rows of the range. Each end of an edge has half of it.
     fn weighted_value(&self, w: Rows<'_>, weight: &Spread, rows: Range<usize>) -> f64;
 
     /// Adds `λ p⁺` and `λ p⁻`.
@@ -100,7 +100,7 @@ pub trait HostPenalty: Sync {
     );
 
     /// For cotangents of these parts, adds the cotangent of w and writes that of each entry's
-    /// weight.
+    /// weight. (`weights` may hold anything before.)
     fn add_cotangent(
         &self,
         w: Rows<'_>,

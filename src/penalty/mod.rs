@@ -488,7 +488,7 @@ pub(crate) mod tests {
                     (penalty.cotangent(&tensor, &bars), Some(of_weight))
                 }
             };
-            let mut sums = [[0.0; 12]; 4];
+            let mut sums = [[0.0; 12], [0.0; 12], [0.0; 12], [f64::NAN; 12]];
             for rows in parts {
                 let [positive, negative, factor, weights] = &mut sums;
                 let slots = rows.start * rank..rows.end * rank;

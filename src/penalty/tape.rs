@@ -17,12 +17,9 @@ use burn_ndarray::NdArrayTensor;
 use rayon::prelude::*;
 
 use super::{HostPenalty, Penalty, Rows, Spread};
-use crate::numerics::add_summed;
+use crate::numerics::{TASK, add_summed};
 use crate::primitive::{Tape, like, plain, shape_of, taped, view};
 use crate::split::Split;
-
-/// Entries in one task.
-const TASK: usize = 1 << 12;
 
 /// A penalty at a factor and its weight.
 #[derive(Debug, Clone)]

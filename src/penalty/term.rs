@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use burn::tensor::Tensor;
+use burn::tensor::{DType, Tensor};
 
 use super::{Penalty, constant_like, tape};
 use crate::error::{Error, Result};
@@ -134,23 +134,25 @@ impl PenaltyTerm {
         self.split_with(w, &self.weight(w))
     }
 
-    /// The same on the host: a penalty that couples rows is computed on plain numbers if it has such
-    /// a form.
+    /// The weighted split for tensors on the host. In 64 bits, a penalty that couples rows is computed
+    /// on plain numbers if it has such a form.
     pub(crate) fn weighted_split_on_host(&self, w: &Tensor<2>) -> Split {
         self.split_on_host_with(w, &self.weight(w))
     }
 
-    /// The same with another weight.
+    /// [`weighted_split_on_host`](Self::weighted_split_on_host) with another weight.
     pub(crate) fn split_on_host_with(&self, w: &Tensor<2>, weight: &Tensor<2>) -> Split {
         let penalty = &self.penalty;
-        if penalty.coupling().is_some() && penalty.on_host().is_some() {
+        // (In 32 bits the tensor form has the floors and the rounding of that type.)
+        let is_double = w.dtype() == DType::F64;
+        if is_double && penalty.coupling().is_some() && penalty.on_host().is_some() {
             tape::weighted_split(penalty, w, weight)
         } else {
             self.split_with(w, weight)
         }
     }
 
-    /// The weighted split with another weight.
+    /// [`weighted_split`](Self::weighted_split) with another weight.
     pub(crate) fn split_with(&self, w: &Tensor<2>, weight: &Tensor<2>) -> Split {
         match self.penalty.coupling() {
             Some(coupling) => coupling.weighted_split(w, weight),

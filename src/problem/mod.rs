@@ -458,14 +458,12 @@ impl Problem {
         let sum: f64 = match (&self.mask, self.as_sparse(), self.dense_numbers()) {
             (Some(mask), Some(x), _) => x.triplets().map(|(i, j, x)| x * mask[(i, j)]).sum(),
             (None, Some(x), _) => x.values().iter().sum(),
-            (None, _, Some(DenseNumbers::Whole(x))) => x.sum(),
-            (mask, _, Some(x)) => {
-                let weight = |at| mask.as_ref().map_or(1.0, |mask| mask[at]);
-                let values = x.values().enumerate();
-                values
-                    .map(|(place, x)| x * weight((place / m, place % m)))
-                    .sum()
+            (Some(mask), _, Some(x)) => {
+                let weighted = x.values().zip(mask.iter()).map(|(x, weight)| x * weight);
+                weighted.sum()
             }
+            (None, _, Some(DenseNumbers::Whole(x))) => x.sum(),
+            (None, _, Some(x)) => x.values().sum(),
             (_, None, None) => unreachable!("X is sparse or dense"),
         };
         let weight = self
@@ -497,15 +495,15 @@ impl Problem {
             Weights::Real(weights) => tensor(weights.view()),
             other => tensor(other.to_array().view()),
         };
-        let of_matrix = |matrix: &Matrix| match matrix {
-            Matrix::Dense(matrix) => tensor(matrix.view()),
-            Matrix::Sparse(matrix) => tensor(matrix.to_dense().view()),
+        let of_matrix = |matrix: &Stored| match (matrix.as_sparse(), matrix.as_dense()) {
+            (Some(matrix), _) => tensor(matrix.to_dense().view()),
+            (None, numbers) => tensor(numbers.expect("X is dense").to_array().view()),
         };
         Observed {
-            x: of_matrix(self.x()),
+            x: of_matrix(&self.x),
             mask: self.mask().map(of_weights),
             held_out: self.held_out_weights().map(of_weights),
-            second: self.second().map(of_matrix),
+            second: self.second.as_ref().map(of_matrix),
         }
     }
 

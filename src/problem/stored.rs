@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
-use ndarray::{Array2, Axis, Slice};
+use ndarray::{Array2, Axis, CowArray, Ix2, Slice};
 use rayon::prelude::*;
 
 use crate::sparse::{Matrix, SparseMatrix};
@@ -64,14 +64,25 @@ impl CountsPart {
     }
 
     #[inline]
+    fn of(&self, count: f64, taken: u16) -> f64 {
+        let taken = f64::from(taken);
+        let part = if self.is_taken { taken } else { count - taken };
+        part * self.scale
+    }
+
+    #[inline]
     fn at(&self, row: usize, column: usize) -> f64 {
         let counts = self.counts();
-        let taken = f64::from(self.taken[row * counts.ncols() + column]);
-        let count = match self.is_taken {
-            true => taken,
-            false => counts[[row, column]] - taken,
-        };
-        count * self.scale
+        let taken = self.taken[row * counts.ncols() + column];
+        self.of(counts[[row, column]], taken)
+    }
+
+    /// The entries of a row.
+    fn row(&self, row: usize) -> impl Iterator<Item = f64> + '_ {
+        let counts = self.counts().row(row);
+        let taken = &self.taken[row * counts.len()..(row + 1) * counts.len()];
+        let entries = counts.into_iter().zip(taken);
+        entries.map(|(count, taken)| self.of(*count, *taken))
     }
 }
 
@@ -86,10 +97,9 @@ impl Stored {
     pub(super) fn matrix(&self) -> &Matrix {
         match self {
             Self::Whole(matrix) => matrix,
-            Self::Part(part) => part.whole.get_or_init(|| {
-                let (n, _) = part.counts().dim();
-                Matrix::Dense(DenseNumbers::Part(part).rows(0..n).into_owned())
-            }),
+            Self::Part(part) => part
+                .whole
+                .get_or_init(|| Matrix::Dense(DenseNumbers::Part(part).to_array().into_owned())),
         }
     }
 
@@ -161,38 +171,43 @@ impl<'a> DenseNumbers<'a> {
 
     /// All entries, row by row.
     pub(crate) fn values(self) -> impl Iterator<Item = f64> + 'a {
-        let (n, m) = self.dim();
-        (0..n).flat_map(move |row| (0..m).map(move |column| self.at(row, column)))
+        let (n, _) = self.dim();
+        (0..n).flat_map(move |row| self.row(row).into_owned())
     }
 
     /// The entries of a row.
     pub(crate) fn row(self, row: usize) -> Cow<'a, [f64]> {
-        let (_, m) = self.dim();
         match self {
             Self::Whole(matrix) => match matrix.row(row).to_slice() {
                 Some(entries) => Cow::Borrowed(entries),
                 None => Cow::Owned(matrix.row(row).to_vec()),
             },
-            Self::Part(part) => Cow::Owned((0..m).map(|column| part.at(row, column)).collect()),
+            Self::Part(part) => Cow::Owned(part.row(row).collect()),
         }
     }
 
     /// Some rows.
-    pub(super) fn rows(self, rows: Range<usize>) -> ndarray::CowArray<'a, f64, ndarray::Ix2> {
+    pub(super) fn rows(self, rows: Range<usize>) -> CowArray<'a, f64, Ix2> {
         match self {
             Self::Whole(matrix) => matrix.slice_axis(Axis(0), Slice::from(rows)).into(),
             Self::Part(part) => {
                 let (_, m) = self.dim();
-                let mut values = vec![0.0; rows.len() * m];
-                let lines = values.par_chunks_mut(m).enumerate();
+                let mut values = Array2::zeros((rows.len(), m));
+                let lines = values.as_slice_mut().expect("in row order");
+                let lines = lines.par_chunks_mut(m).enumerate();
                 lines.for_each(|(line, values)| {
-                    let entries = values.iter_mut().enumerate();
-                    entries.for_each(|(column, slot)| *slot = part.at(rows.start + line, column));
+                    let entries = values.iter_mut().zip(part.row(rows.start + line));
+                    entries.for_each(|(slot, entry)| *slot = entry);
                 });
-                let values = Array2::from_shape_vec((rows.len(), m), values);
-                values.expect("rows of m numbers").into()
+                values.into()
             }
         }
+    }
+
+    /// All entries. A matrix in memory is not copied.
+    pub(crate) fn to_array(self) -> CowArray<'a, f64, Ix2> {
+        let (n, _) = self.dim();
+        self.rows(0..n)
     }
 }
 

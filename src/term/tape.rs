@@ -20,12 +20,9 @@ use rayon::prelude::*;
 
 use super::{At, Bars, Moves, Needs, PartsOf, SharedTerm};
 use crate::factors::Side;
-use crate::numerics::{Gamma, Precision, add_summed, to_host};
+use crate::numerics::{Gamma, Precision, TASK, add_summed, to_host};
 use crate::primitive::{Tape, like, plain, shape_of, taped, view};
 use crate::split::Split;
-
-/// Entries in one task: a few microseconds of work.
-const TASK: usize = 1 << 12;
 
 /// A matrix that broadcasts to n×r.
 struct Broadcast<'a> {
@@ -155,7 +152,7 @@ impl SavedUpdate {
             negative: vec![0.0; w.len()],
             positive: Arc::unwrap_or_clone(self.inverse),
         };
-        // (The whole share is computed, because the loop is shorter than the question.)
+        // (It is computed even if the factor does not move: a branch in the loop would cost more.)
         let mut share = vec![0.0; w.len()];
         let most = floor.recip();
         let results = of
@@ -173,8 +170,10 @@ impl SavedUpdate {
                 for (((negative, positive), share), ((w, after), alpha)) in parts.zip(given) {
                     let inverse = *positive;
                     let is_zero = *w == 0.0;
-                    let (at_zero, elsewhere) = (gamma.gain(inverse, floor), after / w);
-                    let gain = if is_zero { at_zero } else { elsewhere };
+                    let gain = match is_zero {
+                        true => gamma.gain(inverse, floor),
+                        false => after / w,
+                    };
                     *share = alpha * gain;
                     let q = gamma.ratio(gain);
                     let through = w * gamma.slope(q, floor) * alpha * inverse;

@@ -9,8 +9,8 @@ use crate::engine::{AnyEntry, Lanes, Real};
 /// Vectors in a tile.
 pub(super) const VECTORS: usize = TILE * WIDE;
 
-/// Columns that are read together, for 16 registers and for 32: whole groups of those whose products
-/// are computed together.
+/// Columns that are read together, for 16 registers (whole groups of those whose products are computed
+/// together) and for 32 (a whole tile).
 const READ: [usize; 2] = [12, 32];
 
 /// The weights of entries.
@@ -161,8 +161,8 @@ impl<T: Real> Tiles<'_, T> {
     /// Reads x and weights of some columns of a block, and computes WH there from the rows `own` and
     /// the columns' numbers `other`.
     ///
-    /// A few columns are read at a time: while their products are computed, the memory delivers the
-    /// next ones.
+    /// With few registers, some columns are read at a time: while their products are computed, the
+    /// memory delivers the next ones.
     #[inline(always)]
     pub(super) fn read<S: Simd>(
         &self,

@@ -157,7 +157,10 @@ impl Task {
         };
         let floor = self.divergence.floor(self.full.precision());
         let truth = truth.mapv(|y| y.max(floor));
-        let x = self.split.x().to_dense();
+        let x = match self.split.dense_numbers() {
+            Some(numbers) => numbers.to_array().into_owned(),
+            None => self.split.x().to_dense(),
+        };
         let (x, y) = (self.split.state(&x), self.split.state(&truth));
         let values = to_host(&self.divergence.value(&x, &y));
         Some(match self.split.mask() {
