@@ -186,20 +186,18 @@ impl<'a> DenseNumbers<'a> {
         }
     }
 
-    /// Some rows.
+    /// Some rows. (Not on several threads: it may be called while a cell is filled, and a thread that
+    /// waits for others may begin a task that needs the same cell.)
     pub(super) fn rows(self, rows: Range<usize>) -> CowArray<'a, f64, Ix2> {
         match self {
             Self::Whole(matrix) => matrix.slice_axis(Axis(0), Slice::from(rows)).into(),
             Self::Part(part) => {
                 let (_, m) = self.dim();
-                let mut values = Array2::zeros((rows.len(), m));
-                let lines = values.as_slice_mut().expect("in row order");
-                let lines = lines.par_chunks_mut(m).enumerate();
-                lines.for_each(|(line, values)| {
-                    let entries = values.iter_mut().zip(part.row(rows.start + line));
-                    entries.for_each(|(slot, entry)| *slot = entry);
-                });
-                values.into()
+                let shape = (rows.len(), m);
+                let mut values = Vec::with_capacity(rows.len() * m);
+                rows.for_each(|row| values.extend(part.row(row)));
+                let values = Array2::from_shape_vec(shape, values);
+                values.expect("m numbers for each row").into()
             }
         }
     }
