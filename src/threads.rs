@@ -1,12 +1,15 @@
 //! Pools of threads.
 
+use std::hint::spin_loop;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::{available_parallelism, sleep, yield_now};
 use std::time::{Duration, Instant};
 
 use crate::error::{Error, Result};
 
-/// A thread without work stays awake for this long.
+/// A thread without work asks for it all the time for this long.
+const EAGER: Duration = Duration::from_micros(20);
+/// It stays awake for this long.
 const PATIENCE: Duration = Duration::from_millis(1);
 /// Then it sleeps, first for this long, and twice as long each time it finds no work.
 const NAP: Duration = Duration::from_micros(100);
@@ -90,6 +93,8 @@ fn look_for_work(done: &AtomicBool) {
     while !done.load(Ordering::Acquire) {
         if rayon::yield_now() == Some(rayon::Yield::Executed) {
             (last, nap) = (Instant::now(), NAP);
+        } else if last.elapsed() < EAGER {
+            spin_loop();
         } else if last.elapsed() < PATIENCE {
             yield_now();
         } else {

@@ -57,6 +57,8 @@ pub(crate) trait Real: Pod + PartialOrd + std::fmt::Debug + Send + Sync {
         b: Self::Vector<S>,
         c: Self::Vector<S>,
     ) -> Self::Vector<S>;
+    /// The sum of all lanes.
+    fn sum<S: Simd>(simd: S, v: Self::Vector<S>) -> Self;
     /// 1/v within a twentieth, for a normal v > 0 whose inverse is normal.
     fn about_inverse<S: Simd>(simd: S, v: Self::Vector<S>) -> Self::Vector<S>;
     /// The factor c of [`split_exponent`](Real::split_exponent).
@@ -69,7 +71,7 @@ pub(crate) trait Real: Pod + PartialOrd + std::fmt::Debug + Send + Sync {
 }
 
 macro_rules! plain_operations {
-    ($type:ident, $vector:ident, $lanes:ident, $as_simd:ident, $as_mut_simd:ident, $splat:ident, $add:ident, $sub:ident, $mul:ident, $div:ident, $neg:ident, $sqrt:ident, $max:ident, $mul_add:ident, $less:ident, $select:ident) => {
+    ($type:ident, $vector:ident, $lanes:ident, $as_simd:ident, $as_mut_simd:ident, $splat:ident, $add:ident, $sub:ident, $mul:ident, $div:ident, $neg:ident, $sqrt:ident, $max:ident, $mul_add:ident, $less:ident, $select:ident, $sum:ident) => {
         type Vector<S: Simd> = S::$vector;
 
         #[inline(always)]
@@ -138,6 +140,10 @@ macro_rules! plain_operations {
         ) -> S::$vector {
             simd.$select(simd.$less(a, b), yes, no)
         }
+        #[inline(always)]
+        fn sum<S: Simd>(simd: S, v: S::$vector) -> $type {
+            simd.$sum(v)
+        }
     };
 }
 
@@ -165,7 +171,8 @@ impl Real for f64 {
         max_f64s,
         mul_add_e_f64s,
         less_than_f64s,
-        select_f64s
+        select_f64s,
+        reduce_sum_f64s
     );
 
     #[inline(always)]
@@ -244,7 +251,8 @@ impl Real for f32 {
         max_f32s,
         mul_add_e_f32s,
         less_than_f32s,
-        select_f32s
+        select_f32s,
+        reduce_sum_f32s
     );
 
     #[inline(always)]

@@ -9,7 +9,7 @@ use pulp::bytemuck::{cast_slice, cast_slice_mut};
 use pulp::{Simd, WithSimd};
 
 use super::kernel::{TILE, WIDE, has_many_registers};
-use crate::engine::{Aligned, Lanes, Real};
+use crate::engine::{Aligned, Lanes, Real, lanes_here};
 
 /// From this number of components on, a vector holds components.
 pub(super) const MANY: usize = 12;
@@ -98,10 +98,11 @@ pub(super) struct ColumnSums<T> {
 }
 
 impl<T: Real> ColumnSums<T> {
-    pub(super) fn new<S: Simd>(rank: usize) -> Self {
+    pub(super) fn new(rank: usize) -> Self {
+        let lanes = lanes_here::<T>();
         let each = match rank {
-            ..MANY => rank * T::lanes::<S>(),
-            _ => padded::<T, S>(rank),
+            ..MANY => rank * lanes,
+            _ => rank.next_multiple_of(lanes),
         };
         Self {
             rank,
@@ -109,7 +110,7 @@ impl<T: Real> ColumnSums<T> {
             values: Aligned::new(TILE * each),
             waiting: Aligned::new(match rank {
                 ..MANY => 0,
-                _ => PAIRS * waiting_length::<T, S>(),
+                _ => PAIRS * waiting_length(lanes),
             }),
             blocks: 0,
         }
@@ -139,7 +140,7 @@ impl<T: Real> ColumnSums<T> {
             });
             return;
         }
-        let of_pair = waiting_length::<T, S>();
+        let of_pair = waiting_length(T::lanes::<S>());
         let waiting = self.waiting.get_mut(PAIRS * of_pair);
         let size = terms[0].len() * T::lanes::<S>();
         for (waiting, terms) in waiting.chunks_exact_mut(of_pair).zip(terms) {
@@ -167,13 +168,12 @@ impl<T: Real> ColumnSums<T> {
 
     /// Adds the sums to the numbers of the columns, r for each.
     #[inline(always)]
-    pub(super) fn store<S: Simd>(&self, out: &mut [f64]) {
+    pub(super) fn store<S: Simd>(&self, simd: S, out: &mut [f64]) {
         let columns = self.values.get(TILE * self.each).chunks_exact(self.each);
         for (out, sums) in out.chunks_exact_mut(self.rank).zip(columns) {
             if self.rank < MANY {
-                let lanes = sums.chunks_exact(T::lanes::<S>());
-                for (out, lanes) in out.iter_mut().zip(lanes) {
-                    *out += lanes.iter().map(|lane| lane.to_f64()).sum::<f64>();
+                for (out, sum) in out.iter_mut().zip(T::vectors::<S>(sums)) {
+                    *out += T::sum(simd, *sum).to_f64();
                 }
             } else {
                 for (out, sum) in out.iter_mut().zip(sums) {
@@ -269,8 +269,8 @@ fn spread_some<T: Real, S: Simd, const P: usize, const J: usize>(
 }
 
 /// Numbers in the terms of one pair that wait.
-fn waiting_length<T: Real, S: Simd>() -> usize {
-    BATCH * TILE * WIDE * T::lanes::<S>()
+fn waiting_length(lanes: usize) -> usize {
+    BATCH * TILE * WIDE * lanes
 }
 
 /// Vectors of components. (Likewise a separate function.)

@@ -5,9 +5,9 @@
 //! row's sums run over the columns, as in other passes. A column's sums run over the rows
 //! ([`columns`](super::columns)).
 
-use std::mem::take;
 use std::ops::Range;
 
+use parking_lot::Mutex;
 use pulp::{Simd, WithSimd};
 
 use super::columns::{BlockAt, ColumnSums, MANY, Rows, lines_length, load_lines};
@@ -72,8 +72,7 @@ pub(super) struct Cotangent<'a, T> {
     /// That of the columns of the pass, which is added. Empty if it is not requested. With
     /// [`Of::Nothing`], N of all columns, and then P of all columns if ∇⁺ is not 1 everywhere.
     pub(super) of_columns: &'a mut [f64],
-    /// [`Memory::parts`].
-    pub(super) memory: [&'a mut [T]; 2],
+    pub(super) memory: &'a mut Memory<T>,
 }
 
 /// Matrices of a block: its rows, the cotangents of N and P (or of errors), and the sums.
@@ -84,33 +83,62 @@ const MATRICES: usize = 4;
 pub(super) struct Memory<T> {
     blocks: Aligned<T>,
     lines: Aligned<T>,
-    blocks_length: usize,
-    lines_length: usize,
+    /// Numbers in blocks and in lines.
+    lengths: [usize; 2],
+    rank: usize,
+    of_columns: [ColumnSums<T>; 2],
+}
+
+/// Working memory of earlier passes for the next ones. New memory is cleared first, which costs some
+/// percent of a small pass.
+#[derive(Debug)]
+pub(super) struct Kept<T>(Mutex<Vec<Memory<T>>>);
+
+impl<T> Default for Kept<T> {
+    fn default() -> Self {
+        Self(Mutex::default())
+    }
+}
+
+impl<T: Real> Kept<T> {
+    /// Memory for so many rows.
+    pub(super) fn take(&self, of: &Of<'_>, rows: usize, rank: usize) -> Memory<T> {
+        let kept = self.0.lock().pop();
+        let fits = kept.filter(|memory| memory.holds(of, rows, rank));
+        fits.unwrap_or_else(|| Memory::new(of, rows, rank))
+    }
+
+    pub(super) fn keep(&self, memory: Memory<T>) {
+        self.0.lock().push(memory);
+    }
 }
 
 impl<T: Real> Memory<T> {
     pub(super) fn new(of: &Of<'_>, rows: usize, rank: usize) -> Self {
-        // (Whole blocks, and whole vectors of components, on every machine.)
-        let rows = rows.next_multiple_of(WIDE * MOST_LANES);
-        let blocks_length = MATRICES * rows * rank;
-        let lines_length = match rank {
-            ..MANY => 0,
-            _ => of.matrices() * rows * rank.next_multiple_of(MOST_LANES),
-        };
+        let lengths = Self::lengths(of, rows, rank);
         Self {
-            blocks: Aligned::new(blocks_length),
-            lines: Aligned::new(lines_length),
-            blocks_length,
-            lines_length,
+            blocks: Aligned::new(lengths[0]),
+            lines: Aligned::new(lengths[1]),
+            lengths,
+            rank,
+            of_columns: [(); 2].map(|()| ColumnSums::new(rank)),
         }
     }
 
-    /// The memory of blocks and of lines.
-    pub(super) fn parts(&mut self) -> [&mut [T]; 2] {
-        [
-            self.blocks.get_mut(self.blocks_length),
-            self.lines.get_mut(self.lines_length),
-        ]
+    fn holds(&self, of: &Of<'_>, rows: usize, rank: usize) -> bool {
+        let [blocks, lines] = Self::lengths(of, rows, rank);
+        rank == self.rank && blocks <= self.lengths[0] && lines <= self.lengths[1]
+    }
+
+    /// Numbers in blocks and in lines.
+    fn lengths(of: &Of<'_>, rows: usize, rank: usize) -> [usize; 2] {
+        // (Whole blocks, and whole vectors of components, on every machine.)
+        let rows = rows.next_multiple_of(WIDE * MOST_LANES);
+        let lines = match rank {
+            ..MANY => 0,
+            _ => of.matrices() * rows * rank.next_multiple_of(MOST_LANES),
+        };
+        [MATRICES * rows * rank, lines]
     }
 }
 
@@ -118,26 +146,34 @@ impl<T: Real> WithSimd for Cotangent<'_, T> {
     type Output = ();
 
     #[inline(always)]
-    fn with_simd<S: Simd>(mut self, simd: S) {
+    fn with_simd<S: Simd>(self, simd: S) {
         let rank = self.rank;
         let zero = Lanes::<T, S>::zero(simd).value;
         let size = rank * WIDE;
         let weighted = self.tiles.blocks.weighting.varies();
         let of_block = MATRICES * size;
         let count = self.own.len().div_ceil(WIDE * T::lanes::<S>() * rank);
-        let [blocks, lines] = take(&mut self.memory);
+        let Memory {
+            blocks,
+            lines,
+            of_columns,
+            lengths,
+            ..
+        } = self.memory;
+        let blocks = blocks.get_mut(lengths[0]);
         let blocks = &mut T::vectors_mut::<S>(blocks)[..count * of_block];
         // The lines of a matrix, over all blocks.
         let of_matrix = count * lines_length::<T, S>(rank);
-        let lines = &mut lines[..self.of.matrices() * of_matrix];
-        self.load_blocks::<S>(simd, blocks);
+        let lines = &mut lines.get_mut(lengths[1])[..self.of.matrices() * of_matrix];
+        self.of.load_blocks::<T, S>(simd, self.own, rank, blocks);
         if of_matrix > 0 {
-            self.load_lines::<S>(lines, of_matrix);
+            self.of.load_lines::<T, S>(self.own, rank, lines);
         }
         let lines = &*lines;
         let mut tile = Tile::new(zero);
         let varies = self.tiles.positive_varies();
-        let mut of_columns = [(); 2].map(|()| ColumnSums::new::<S>(rank));
+        // (Empty if nothing is requested for columns.)
+        let of_columns = &mut of_columns[..self.of_columns.len() / (self.columns.len() * rank)];
         let mut from = self.columns.start;
         while from < self.columns.end {
             let to = self.columns.end.min(from + TILE);
@@ -198,9 +234,6 @@ impl<T: Real> WithSimd for Cotangent<'_, T> {
                         }
                     }
                 }
-                if self.of_columns.is_empty() {
-                    continue;
-                }
                 let rows = |which: usize, vectors| Rows::<T, S> {
                     vectors,
                     lines: &lines[which * of_matrix..][..of_matrix],
@@ -209,14 +242,16 @@ impl<T: Real> WithSimd for Cotangent<'_, T> {
                     index,
                     is_last: index + 1 == count,
                 };
-                let [to, second] = &mut of_columns;
+                let Some((to, second)) = of_columns.split_first_mut() else {
+                    continue;
+                };
                 match self.of {
                     Of::Errors(_) => to.add(simd, at, [t], [rows(0, own)]),
                     // (The rows, without those of lanes that have none: see `load_blocks`.)
                     Of::ColumnParts(..) => to.add(simd, at, [t], [rows(0, of_negative)]),
                     Of::Nothing => {
                         to.add(simd, at, [negative], [rows(0, of_negative)]);
-                        if varies {
+                        for second in second {
                             second.add(simd, at, [positive], [rows(0, of_negative)]);
                         }
                     }
@@ -232,9 +267,9 @@ impl<T: Real> WithSimd for Cotangent<'_, T> {
             }
             let all = self.columns.len() * rank;
             let results = self.of_columns.chunks_exact_mut(all);
-            for (out, sums) in results.zip(&of_columns) {
+            for (out, sums) in results.zip(&*of_columns) {
                 let place = (from - self.columns.start) * rank;
-                sums.store::<S>(&mut out[place..place + (to - from) * rank]);
+                sums.store::<S>(simd, &mut out[place..place + (to - from) * rank]);
             }
             from = to;
         }
@@ -246,46 +281,55 @@ impl<T: Real> WithSimd for Cotangent<'_, T> {
         let out = self.of_rows.chunks_mut(rows_per_block * each);
         for (out, block) in out.zip(blocks.chunks_exact(of_block)) {
             let sums = &block[(MATRICES - 1) * size..];
-            store::<T, S>(&sums[..each * WIDE], out);
+            store::<T, S>(simd, &sums[..each * WIDE], out);
         }
     }
 }
 
-impl<T: Real> Cotangent<'_, T> {
+impl Of<'_> {
     /// The matrices of all blocks. The last block may have lanes without a row. Their factor is 1,
     /// so that entries are finite, and their cotangents are 0, so that they add 0 to the sums. If
     /// the rows have no cotangents, their factor takes that place, with 0 in those lanes.
     #[inline(always)]
-    fn load_blocks<S: Simd>(&self, simd: S, blocks: &mut [T::Vector<S>]) {
-        let (rank, size) = (self.rank, self.rank * WIDE);
-        let rows_per_block = WIDE * T::lanes::<S>();
+    fn load_blocks<T: Real, S: Simd>(
+        self,
+        simd: S,
+        factor: &[f64],
+        rank: usize,
+        blocks: &mut [T::Vector<S>],
+    ) {
+        let (size, rows_per_block) = (rank * WIDE, WIDE * T::lanes::<S>());
         let zero = Lanes::<T, S>::zero(simd);
         for (index, block) in blocks.chunks_exact_mut(MATRICES * size).enumerate() {
             let (own, rest) = block.split_at_mut(size);
             let (of_negative, rest) = rest.split_at_mut(size);
             let (of_positive, sums) = rest.split_at_mut(size);
+            let first = index * rows_per_block;
             let rows = |values: &'_ [f64], each: usize| {
-                let first = index * rows_per_block * each;
-                first..values.len().min(first + rows_per_block * each)
+                first * each..values.len().min((first + rows_per_block) * each)
             };
             sums.fill(zero.value);
-            let is_whole = rows(self.own, rank).len() == rows_per_block * rank;
+            let of_factor = rows(factor, rank);
+            let is_whole = of_factor.len() == rows_per_block * rank;
             if !is_whole {
                 own.fill(zero.constant(1.0).value);
                 of_negative.fill(zero.value);
                 of_positive.fill(zero.value);
             }
-            load::<T, S>(&self.own[rows(self.own, rank)], own);
-            match self.of {
-                Of::Parts(negative, positive) => {
-                    load::<T, S>(&negative[rows(negative, rank)], of_negative);
-                    load::<T, S>(&positive[rows(positive, rank)], of_positive);
+            load::<T, S>(simd, &factor[of_factor.clone()], own);
+            match self {
+                Self::Parts(negative, positive) => {
+                    load::<T, S>(simd, &negative[rows(negative, rank)], of_negative);
+                    load::<T, S>(simd, &positive[rows(positive, rank)], of_positive);
                 }
-                Of::Errors(errors) => {
-                    load::<T, S>(&errors[rows(errors, 1)], &mut of_negative[..WIDE]);
+                Self::Errors(errors) => {
+                    load::<T, S>(simd, &errors[rows(errors, 1)], &mut of_negative[..WIDE]);
                 }
-                Of::ColumnParts(..) | Of::Nothing => {
-                    load::<T, S>(&self.own[rows(self.own, rank)], of_negative);
+                Self::ColumnParts(..) | Self::Nothing if is_whole => {
+                    of_negative.copy_from_slice(own);
+                }
+                Self::ColumnParts(..) | Self::Nothing => {
+                    load::<T, S>(simd, &factor[of_factor], of_negative);
                 }
             }
         }
@@ -294,18 +338,19 @@ impl<T: Real> Cotangent<'_, T> {
     /// The rows that columns are summed by, as lines: matrix by matrix, each block by block. Lines
     /// without a row are 0.
     #[inline(always)]
-    fn load_lines<S: Simd>(&self, lines: &mut [T], of_matrix: usize) {
-        let of_block = lines_length::<T, S>(self.rank);
-        let each = WIDE * T::lanes::<S>() * self.rank;
-        let (negative, positive): (&[f64], &[f64]) = match self.of {
-            Of::Parts(negative, positive) => (negative, positive),
+    fn load_lines<T: Real, S: Simd>(self, factor: &[f64], rank: usize, lines: &mut [T]) {
+        let of_block = lines_length::<T, S>(rank);
+        let each = WIDE * T::lanes::<S>() * rank;
+        let (negative, positive): (&[f64], &[f64]) = match self {
+            Self::Parts(negative, positive) => (negative, positive),
             _ => (&[], &[]),
         };
-        let matrices = [self.own, negative, positive];
+        let of_matrix = lines.len() / self.matrices();
+        let matrices = [factor, negative, positive];
         for (lines, rows) in lines.chunks_exact_mut(of_matrix).zip(matrices) {
             let blocks = lines.chunks_exact_mut(of_block).zip(rows.chunks(each));
             for (lines, rows) in blocks {
-                load_lines::<T, S>(rows, self.rank, lines);
+                load_lines::<T, S>(rows, rank, lines);
             }
         }
     }

@@ -243,26 +243,95 @@ pub(super) fn rows_together(other: usize, rows_per_block: usize) -> usize {
     }
 }
 
+/// Components that are moved together: loops of constant length are faster.
+const MOVED: usize = 8;
+
 /// Loads rows from memory, as one vector for each of their entries.
 #[inline(always)]
-pub(super) fn load<T: Real, S: Simd>(rows: &[f64], into: &mut [T::Vector<S>]) {
-    let (lanes, width) = (WIDE * T::lanes::<S>(), into.len() / WIDE);
-    let slots: &mut [T] = cast_slice_mut(into);
-    for (lane, row) in rows.chunks_exact(width).enumerate() {
-        for (k, value) in row.iter().enumerate() {
-            slots[k * lanes + lane] = T::from_f64(*value);
+pub(super) fn load<T: Real, S: Simd>(simd: S, rows: &[f64], into: &mut [T::Vector<S>]) {
+    simd.vectorize(Load::<T> {
+        rows,
+        into: cast_slice_mut(into),
+    });
+}
+
+struct Load<'a, T> {
+    rows: &'a [f64],
+    into: &'a mut [T],
+}
+
+impl<T: Real> WithSimd for Load<'_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, _simd: S) {
+        let lanes = WIDE * T::lanes::<S>();
+        let width = self.into.len() / lanes;
+        let mut from = 0;
+        if self.rows.len() == self.into.len() {
+            while from + MOVED <= width {
+                let slots = &mut self.into[from * lanes..(from + MOVED) * lanes];
+                for lane in 0..lanes {
+                    let row = &self.rows[lane * width + from..][..MOVED];
+                    for k in 0..MOVED {
+                        slots[k * lanes + lane] = T::from_f64(row[k]);
+                    }
+                }
+                from += MOVED;
+            }
+        }
+        if from == width {
+            return;
+        }
+        for (lane, row) in self.rows.chunks_exact(width).enumerate() {
+            for (k, value) in row.iter().enumerate().skip(from) {
+                self.into[k * lanes + lane] = T::from_f64(*value);
+            }
         }
     }
 }
 
 /// Stores vectors as rows in memory.
 #[inline(always)]
-pub(super) fn store<T: Real, S: Simd>(from: &[T::Vector<S>], rows: &mut [f64]) {
-    let (lanes, width) = (WIDE * T::lanes::<S>(), from.len() / WIDE);
-    let slots: &[T] = cast_slice(from);
-    for (lane, row) in rows.chunks_exact_mut(width).enumerate() {
-        for (k, value) in row.iter_mut().enumerate() {
-            *value = slots[k * lanes + lane].to_f64();
+pub(super) fn store<T: Real, S: Simd>(simd: S, from: &[T::Vector<S>], rows: &mut [f64]) {
+    simd.vectorize(Store::<T> {
+        from: cast_slice(from),
+        rows,
+    });
+}
+
+struct Store<'a, T> {
+    from: &'a [T],
+    rows: &'a mut [f64],
+}
+
+impl<T: Real> WithSimd for Store<'_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, _simd: S) {
+        let lanes = WIDE * T::lanes::<S>();
+        let width = self.from.len() / lanes;
+        let mut from = 0;
+        if self.rows.len() == self.from.len() {
+            while from + MOVED <= width {
+                let slots = &self.from[from * lanes..(from + MOVED) * lanes];
+                for lane in 0..lanes {
+                    let row = &mut self.rows[lane * width + from..][..MOVED];
+                    for k in 0..MOVED {
+                        row[k] = slots[k * lanes + lane].to_f64();
+                    }
+                }
+                from += MOVED;
+            }
+        }
+        if from == width {
+            return;
+        }
+        for (lane, row) in self.rows.chunks_exact_mut(width).enumerate() {
+            for (k, value) in row.iter_mut().enumerate().skip(from) {
+                *value = self.from[k * lanes + lane].to_f64();
+            }
         }
     }
 }

@@ -6,7 +6,7 @@ use rayon::prelude::*;
 use crate::problem::Weights;
 
 /// Indices in one task, and the most lines.
-const TASK: usize = 1 << 14;
+const TASK: usize = 1 << 11;
 const LINES: usize = 512;
 
 /// The indices of entries in lines, one line after another. (Matrices have fewer than 2³² lines.)
@@ -40,9 +40,8 @@ impl Lists {
     }
 
     /// The indices in a line.
-    pub(super) fn of(&self, line: usize) -> impl ExactSizeIterator<Item = usize> + Clone + '_ {
-        let places = &self.places[self.starts[line]..self.starts[line + 1]];
-        places.iter().map(|place| *place as usize)
+    fn places(&self, line: usize) -> &[u32] {
+        &self.places[self.starts[line]..self.starts[line + 1]]
     }
 }
 
@@ -62,8 +61,8 @@ impl Gaps {
         let gaps = || mask.places(|weight| weight == 0.0);
         let rows = Lists::new(n, gaps);
         let columns = Lists::new(m, || gaps().map(|(i, j)| (j, i)));
-        let few = (0..n).all(|i| 2 * rows.of(i).len() <= m)
-            && (0..m).all(|j| 2 * columns.of(j).len() <= n);
+        let few = (0..n).all(|i| 2 * rows.places(i).len() <= m)
+            && (0..m).all(|j| 2 * columns.places(j).len() <= n);
         few.then_some(Self { rows, columns })
     }
 }
@@ -112,25 +111,38 @@ impl WithSimd for Complement<'_> {
         let rank = self.sums.len();
         let whole = rank - rank % SIDE;
         for (row, out) in self.out.chunks_exact_mut(rank).enumerate() {
-            let places = self.lists.of(self.first + row);
+            let places = self.lists.places(self.first + row);
+            // (A sum waits for the one before it, so there are two.)
+            let (pairs, last) = places.as_chunks::<2>();
             let mut from = 0;
             while from < whole {
-                let mut gone = [0.0; SIDE];
-                for place in places.clone() {
-                    let values = &self.values[place * rank + from..][..SIDE];
+                let mut gone = [[0.0; SIDE]; 2];
+                for pair in pairs {
+                    for (gone, place) in gone.iter_mut().zip(pair) {
+                        let values = &self.values[*place as usize * rank + from..][..SIDE];
+                        for k in 0..SIDE {
+                            gone[k] += values[k];
+                        }
+                    }
+                }
+                for place in last {
+                    let values = &self.values[*place as usize * rank + from..][..SIDE];
                     for k in 0..SIDE {
-                        gone[k] += values[k];
+                        gone[0][k] += values[k];
                     }
                 }
                 for k in 0..SIDE {
-                    out[from + k] += self.sums[from + k] - gone[k];
+                    out[from + k] += self.sums[from + k] - (gone[0][k] + gone[1][k]);
                 }
                 from += SIDE;
             }
             let rest = rank - whole;
+            if rest == 0 {
+                continue;
+            }
             let mut gone = [0.0; SIDE];
-            for place in places.clone() {
-                let values = &self.values[place * rank + whole..][..rest];
+            for place in places {
+                let values = &self.values[*place as usize * rank + whole..][..rest];
                 for k in 0..rest {
                     gone[k] += values[k];
                 }

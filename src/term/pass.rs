@@ -99,10 +99,10 @@ impl<T: Real> WithSimd for Pass<'_, T> {
                 let block = &mut memory[index * of_block..(index + 1) * of_block];
                 let (of_own, rest) = block.split_at_mut(rank * lanes);
                 let (of_own_dot, sums) = rest.split_at_mut(rank * lanes);
-                load::<T, S>(own, T::vectors_mut::<S>(of_own));
+                load::<T, S>(simd, own, T::vectors_mut::<S>(of_own));
                 if self.what == What::PartsTangent {
                     let dot = &own_dot[index * lanes * rank..][..own.len()];
-                    load::<T, S>(dot, T::vectors_mut::<S>(of_own_dot));
+                    load::<T, S>(simd, dot, T::vectors_mut::<S>(of_own_dot));
                 }
                 sums.fill(T::from_f64(0.0));
             }
@@ -124,12 +124,12 @@ impl<T: Real> WithSimd for Pass<'_, T> {
             for (index, block) in memory.chunks_exact(of_block).enumerate().take(count) {
                 let sums = &T::vectors::<S>(block)[2 * rank * WIDE..];
                 let place = index * lanes * each..results.min((index + 1) * lanes * each);
-                store::<T, S>(&sums[..each * WIDE], &mut of_panel[place.clone()]);
+                store::<T, S>(simd, &sums[..each * WIDE], &mut of_panel[place.clone()]);
                 if second_of_panel.is_empty() {
                     continue;
                 }
                 let second = &mut second_of_panel[place];
-                store::<T, S>(&sums[rank * WIDE..], second);
+                store::<T, S>(simd, &sums[rank * WIDE..], second);
                 if !self.tiles.positive_varies() {
                     add_to_rows(second, self.sums);
                 }

@@ -94,7 +94,7 @@ fn times_panel<T: Real, S: Simd>(
     }
     let blocks = sums.chunks_exact(lanes * rank);
     for (sums, out) in blocks.zip(out.chunks_mut(lanes * rank)) {
-        store::<T, S>(T::vectors::<S>(sums), out);
+        store::<T, S>(simd, T::vectors::<S>(sums), out);
     }
 }
 
@@ -177,7 +177,7 @@ impl<T: Real> WithSimd for Multiply<'_, T> {
         let (own, sums) = self.memory.split_at_mut(lanes * rank);
         let blocks = self.rows.chunks(lanes * rank);
         for (rows, out) in blocks.zip(self.out.chunks_mut(lanes * rank)) {
-            load::<T, S>(rows, T::vectors_mut::<S>(own));
+            load::<T, S>(simd, rows, T::vectors_mut::<S>(own));
             times_panel::<T, S>(simd, own, rank, self.gram, sums, out);
         }
     }

@@ -4,7 +4,7 @@ use pulp::Arch;
 use rayon::prelude::*;
 
 use super::columns::MANY;
-use super::cotangent::{Cotangent, Memory, Of};
+use super::cotangent::{Cotangent, Kept, Memory, Of};
 use super::kernel::{TILE, WIDE, rows_together};
 use super::pass::{Pass, What, memory_length};
 use super::tile::{Blocks, Tiles, Weighting};
@@ -43,6 +43,11 @@ pub(super) trait RowSource<T: Real>: Sync {
         weighting: Weighting,
         run: &mut dyn FnMut(Blocks<'_, T>, usize),
     );
+
+    /// Working memory for the next pass.
+    fn kept(&self) -> Option<&Kept<T>> {
+        None
+    }
 }
 
 /// Rows in one task, if each is multiplied by `columns` columns of this rank.
@@ -246,7 +251,11 @@ impl Walk<'_> {
             let each = own_columns.len() * rank;
             let mut columns_result = vec![0.0; of_columns * each];
             let step = side.most_rows().unwrap_or(usize::MAX).min(panel(rank));
-            let mut memory = Memory::new(&of, step.min(own_rows.len()), rank);
+            let of_step = step.min(own_rows.len());
+            let mut memory = match side.kept() {
+                Some(kept) => kept.take(&of, of_step, rank),
+                None => Memory::new(&of, of_step, rank),
+            };
             for first_row in own_rows.clone().step_by(step) {
                 let end = own_rows.end.min(first_row.saturating_add(step));
                 let count = end - first_row;
@@ -264,9 +273,12 @@ impl Walk<'_> {
                         rank,
                         of_rows: &mut *of_rows,
                         of_columns: &mut columns_result,
-                        memory: memory.parts(),
+                        memory: &mut memory,
                     });
                 });
+            }
+            if let Some(kept) = side.kept() {
+                kept.keep(memory);
             }
             let second = columns_result.split_off(each.min(columns_result.len()));
             (rows_result, (columns_result, second))
