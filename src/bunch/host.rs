@@ -5,6 +5,7 @@
 //! 1/P of each update are saved; the ratio N/P follows from two states. That takes 16 bytes per
 //! update for each entry of either factor.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
@@ -12,9 +13,9 @@ use rayon::prelude::*;
 
 use super::{Bunch, Data, ORDER, Span};
 use crate::factors::Side;
-use crate::numerics::{Gamma, TASK, add_summed, to_host};
+use crate::numerics::{Gamma, TASK, to_host};
 use crate::penalty::{HostPenalty, Rows, Spread, Weight};
-use crate::term::{At, Needs, PartsOf, RowBunch, RowResults, SharedTerm};
+use crate::term::{At, Needs, PartsOf, RowBunch, RowResults, SharedTerm, Step, rows_in_task};
 use crate::update::Rule;
 
 /// Both factors, row by row.
@@ -108,7 +109,7 @@ struct Passed {
     side: Side,
     before: HostPair,
     after: Arc<Vec<f64>>,
-    /// 1/P.
+    /// 1/P ([`Step::apply`]).
     inverse: Vec<f64>,
 }
 
@@ -144,6 +145,13 @@ impl<'a> HostBunch<'a> {
         match side {
             Side::W => &self.bunch.of_w,
             Side::H => &self.bunch.of_h,
+        }
+    }
+
+    fn step_of(&self, side: Side) -> Step {
+        Step {
+            gamma: Gamma::new(self.rule(side).exponent),
+            floor: self.floor,
         }
     }
 
@@ -221,37 +229,16 @@ impl<'a> HostBunch<'a> {
             values: at.factor,
             rank,
         };
-        let PartsOf {
-            mut negative,
-            mut positive,
-        } = self
-            .term
-            .parts(side, at, self.bunch.spare.take(at.factor.len()));
-        let rows = size / rank;
-        let tasks = negative
-            .par_chunks_mut(size)
-            .zip(positive.par_chunks_mut(size))
-            .enumerate();
-        tasks.for_each(|(task, (negative, positive))| {
-            let first = task * rows;
-            let range = first..first + negative.len() / rank;
+        let room = self.bunch.spare.take(at.factor.len());
+        let mut parts = self.term.parts(side, at, room);
+        let add = |rows: Range<usize>, negative: &mut [f64], positive: &mut [f64]| {
             for term in terms {
-                let (weight, range) = (&term.weight, range.clone());
-                term.penalty.add_split(w, weight, range, positive, negative);
+                let (weight, rows) = (&term.weight, rows.clone());
+                term.penalty.add_split(w, weight, rows, positive, negative);
             }
-            let old = &w.values[task * size..];
-            gamma.specialised(|gamma| {
-                for ((numerator, denominator), old) in
-                    negative.iter_mut().zip(&mut *positive).zip(old)
-                {
-                    let floored = denominator.max(self.floor);
-                    let ratio = *numerator / floored;
-                    *numerator = old * gamma.gain(ratio, self.floor);
-                    *denominator = floored.recip();
-                }
-            });
-        });
-        (negative, positive)
+        };
+        self.step_of(side).apply(w.values, rank, &mut parts, add);
+        (parts.negative, parts.positive)
     }
 
     /// The state after T steps. `passed` is called with each update, and `keeps` it or not.
@@ -410,29 +397,33 @@ impl<'a> HostBunch<'a> {
                 factor: moved(update.side),
                 other: moved(update.side.other()),
             };
-            let (of, share) = self.parts_bar(&update, std::mem::take(&mut alpha[own]));
-            let at = update.before.at(update.side);
-            let bars = self.term.parts_cotangent(update.side, at, &of, needs);
+            let Passed {
+                side,
+                before,
+                after,
+                inverse,
+            } = update;
+            let at = before.at(side);
+            let mut of = PartsOf {
+                negative: self.room(inverse.len()),
+                positive: inverse,
+            };
+            let mut factor = std::mem::take(&mut alpha[own]);
+            self.step_of(side)
+                .transpose([at.factor, &after], &mut of, &mut factor);
+            let bars = self.term.parts_cotangent(side, at, &of, needs);
             if let Some(share) = bars.other {
                 add(&mut alpha[other], &share);
                 self.keep(share);
             }
-            let mut factor = share;
-            if let Some(through_parts) = bars.factor {
-                add(&mut factor, &through_parts);
-                self.keep(through_parts);
-            }
-            for term in &terms[own] {
-                let weights = self.through_penalty(&update, term, &of, &mut factor);
-                if let Some(index) = term.tuned {
-                    add_summed(&weights, at.rank, shapes[index], &mut gradients[index]);
-                }
-                self.keep(weights);
+            let through_parts = bars.factor.unwrap_or_default();
+            let weights = through_penalties(at, &terms[own], &of, &through_parts, &mut factor);
+            for (index, rows) in weights {
+                add_to(&mut gradients[index], &rows);
             }
             alpha[own] = factor;
-            let Passed { inverse, after, .. } = update;
             let after = Arc::try_unwrap(after).unwrap_or_default();
-            let spent = [of.negative, of.positive, inverse, after];
+            let spent = [of.negative, of.positive, through_parts, after];
             spent.into_iter().for_each(|memory| self.keep(memory));
         }
         // Weights that the rows of all processes share.
@@ -448,87 +439,60 @@ impl<'a> HostBunch<'a> {
             gradients,
         }
     }
+}
 
-    /// q^γ of an entry. It is 0 if the factor is 0, because λ then has no effect on it.
-    #[inline(always)]
-    fn gain_of(before: f64, after: f64) -> f64 {
-        if before > 0.0 { after / before } else { 0.0 }
-    }
-
-    /// `N̄ = w γ q^(γ−1) α / P` and `P̄ = −q N̄`; and `q^γ α` in the place of α.
-    fn parts_bar(&self, update: &Passed, mut alpha: Vec<f64>) -> (PartsOf, Vec<f64>) {
-        let gamma = Gamma::new(self.rule(update.side).exponent);
-        let before = update.before.of(update.side);
-        let mut of = self.bunch.spare.take(alpha.len());
-        let most = self.floor.recip();
-        let results = of
-            .negative
-            .par_chunks_mut(TASK)
-            .zip(of.positive.par_chunks_mut(TASK))
-            .zip(alpha.par_chunks_mut(TASK));
-        let given = before
-            .par_chunks(TASK)
-            .zip(update.after.par_chunks(TASK))
-            .zip(update.inverse.par_chunks(TASK));
-        let tasks = results.zip(given);
-        tasks.for_each(
-            |(((negative, positive), alpha), ((before, after), inverse))| {
-                gamma.specialised(|gamma| {
-                    let parts = negative.iter_mut().zip(&mut *positive).zip(&mut *alpha);
-                    let given = before.iter().zip(after).zip(inverse);
-                    for (((negative, positive), alpha), ((before, after), inverse)) in
-                        parts.zip(given)
-                    {
-                        let gain = Self::gain_of(*before, *after);
-                        let ratio = gamma.ratio(gain);
-                        let slope = gamma.slope(ratio, self.floor);
-                        *negative = before * slope * *alpha * inverse;
-                        // The derivative of P is zero at its floor.
-                        let moved = -ratio * *negative;
-                        *positive = if *inverse < most { moved } else { 0.0 };
-                        *alpha *= gain;
-                    }
-                });
-            },
-        );
-        (of, alpha)
-    }
-
-    /// Adds the cotangent through one penalty. Returns the cotangent of each entry's weight.
-    fn through_penalty(
-        &self,
-        update: &Passed,
-        term: &Term<'_>,
-        of: &PartsOf,
-        factor: &mut [f64],
-    ) -> Vec<f64> {
-        let rank = update.before.rank;
-        let rows = |values| Rows { values, rank };
-        let w = rows(update.before.of(update.side).as_slice());
-        let parts = [rows(&of.positive), rows(&of.negative)];
-        let mut weights = self.bunch.spare.piece(factor.len());
-        let count = (TASK / rank).max(1);
-        let tasks = factor
-            .par_chunks_mut(count * rank)
-            .zip(weights.par_chunks_mut(count * rank))
-            .enumerate();
-        tasks.for_each(|(task, (factor, weights))| {
-            let first = task * count;
-            let range = first..first + factor.len() / rank;
-            let weight = &term.weight;
+/// Adds the cotangent of the factor through the parts (it may be empty) and through its penalties.
+/// Returns the cotangent of each tuned weight, in the shape of the weight.
+fn through_penalties(
+    at: At<'_>,
+    terms: &[Term<'_>],
+    of: &PartsOf,
+    through_parts: &[f64],
+    factor: &mut [f64],
+) -> Vec<(usize, Vec<f64>)> {
+    let rank = at.rank;
+    let rows_of = |values| Rows { values, rank };
+    let (w, parts) = (rows_of(at.factor), [&of.positive, &of.negative]);
+    let parts = parts.map(|part| rows_of(part.as_slice()));
+    let rows = rows_in_task(rank);
+    let tasks = factor.par_chunks_mut(rows * rank).enumerate();
+    let of_tasks = tasks.map(|(task, factor)| {
+        let first = task * rows;
+        let range = first..first + factor.len() / rank;
+        if let Some(share) = through_parts.get(first * rank..range.end * rank) {
+            add_to(factor, share);
+        }
+        let mut weights = vec![0.0; if terms.is_empty() { 0 } else { factor.len() }];
+        let of_terms = terms.iter().map(|term| {
+            let (weight, range) = (&term.weight, range.clone());
             term.penalty
-                .add_cotangent(w, weight, parts, range, factor, weights);
+                .add_cotangent(w, weight, parts, range, factor, &mut weights);
+            match term.tuned {
+                Some(_) => weight.summed(&weights, rank),
+                None => Vec::new(),
+            }
         });
-        weights
-    }
+        of_terms.collect::<Vec<_>>()
+    });
+    // (The order of the sums does not depend on the threads.)
+    let of_tasks: Vec<Vec<Vec<f64>>> = of_tasks.collect();
+    let tuned = terms.iter().enumerate();
+    let tuned = tuned.filter_map(|(place, term)| Some((place, term.tuned?, &term.weight)));
+    let of_weight = tuned.map(|(place, index, weight)| {
+        let of_tasks = of_tasks.iter().map(|of_terms| &of_terms[place]);
+        (index, weight.joined(of_tasks))
+    });
+    of_weight.collect()
+}
+
+fn add_to(to: &mut [f64], share: &[f64]) {
+    to.iter_mut()
+        .zip(share)
+        .for_each(|(to, share)| *to += share);
 }
 
 /// Adds on all cores.
 fn add(to: &mut [f64], share: &[f64]) {
     let tasks = to.par_chunks_mut(TASK).zip(share.par_chunks(TASK));
-    tasks.for_each(|(to, share)| {
-        to.iter_mut()
-            .zip(share)
-            .for_each(|(to, share)| *to += share)
-    });
+    tasks.for_each(|(to, share)| add_to(to, share));
 }

@@ -13,6 +13,7 @@ use std::fmt::Debug;
 use std::ops::Range;
 
 use burn::tensor::{IndexingUpdateOp, Int, Tensor, TensorData};
+use pulp::{Arch, Simd, WithSimd};
 
 use super::{Coupling, HostPenalty, Rows, Spread};
 use crate::split::{MajoriserPowers, Split};
@@ -238,21 +239,22 @@ pub(super) trait EdgeOnHost: Sync {
 }
 
 impl<P: Along> EdgeOnHost for P {
+    #[inline(always)]
     fn edges_from(&self, i: usize, count: usize) -> impl Iterator<Item = (usize, f64)> {
         self.neighbours(i, count)
     }
 
-    #[inline]
+    #[inline(always)]
     fn share(&self, a: f64, b: f64) -> f64 {
         0.25 * (a - b) * (a - b)
     }
 
-    #[inline]
+    #[inline(always)]
     fn parts(&self, a: f64, b: f64) -> [f64; 2] {
         [a, b]
     }
 
-    #[inline]
+    #[inline(always)]
     fn cotangents(&self, [a, b]: [f64; 2], of_a: [f64; 2], of_b: [f64; 2]) -> [f64; 2] {
         let [positive, negative] = of_a;
         let [positive_there, negative_there] = of_b;
@@ -261,41 +263,138 @@ impl<P: Along> EdgeOnHost for P {
     }
 }
 
-/// The sum of the weights of both ends of an edge, for each component.
-struct OfEnds<'a> {
-    weight: &'a Spread,
-    sums: Vec<f64>,
-    rooms: [Vec<f64>; 2],
+/// Components that are computed together. Their numbers are copied, so that the compiler knows that no
+/// result is stored among them.
+const SIDE: usize = 8;
+const HALF: usize = SIDE / 2;
+
+/// Some components of a row.
+#[inline(always)]
+fn some<const K: usize>(row: &[f64], from: usize) -> [f64; K] {
+    *row[from..].first_chunk().expect("a row of components")
 }
 
-impl<'a> OfEnds<'a> {
-    fn new(weight: &'a Spread, rank: usize) -> Self {
-        let mut ends = Self {
-            weight,
-            sums: vec![0.0; rank],
-            rooms: [vec![0.0; rank], vec![0.0; rank]],
-        };
-        ends.sum(0, 0);
+/// The input of the edges of a row.
+#[derive(Clone, Copy)]
+struct Given<'a> {
+    w: Rows<'a>,
+    weight: &'a Spread,
+    /// The cotangents of p⁺ and p⁻.
+    parts: [Rows<'a>; 2],
+}
+
+impl Given<'_> {
+    /// `½ a (λ_i + λ_j)` for some components.
+    #[inline(always)]
+    fn edge<const K: usize>(self, [i, j]: [usize; 2], strength: f64, from: usize) -> [f64; K] {
+        let mut ends = self.weight.some::<K>(i, from);
+        let there = self.weight.some::<K>(j, from);
+        for k in 0..K {
+            ends[k] = 0.5 * strength * (ends[k] + there[k]);
+        }
         ends
     }
 
-    fn sum(&mut self, i: usize, j: usize) {
-        let [here, there] = &mut self.rooms;
-        let ends = self.weight.row(i, here).iter();
-        let ends = ends.zip(self.weight.row(j, there));
-        for (sum, (here, there)) in self.sums.iter_mut().zip(ends) {
-            *sum = here + there;
+    /// Adds p⁺ and p⁻ of some components of row i.
+    #[inline(always)]
+    fn add_split<const K: usize>(
+        self,
+        penalty: &impl EdgeOnHost,
+        i: usize,
+        from: usize,
+        [positive, negative]: [&mut [f64]; 2],
+    ) {
+        let own = some::<K>(self.w.row(i), from);
+        let (mut p, mut n) = (some::<K>(positive, from), some::<K>(negative, from));
+        for (j, strength) in penalty.edges_from(i, self.w.count()) {
+            let other = some::<K>(self.w.row(j), from);
+            let edge = self.edge::<K>([i, j], strength, from);
+            for k in 0..K {
+                let [of_positive, of_negative] = penalty.parts(own[k], other[k]);
+                p[k] += edge[k] * of_positive;
+                n[k] += edge[k] * of_negative;
+            }
         }
+        positive[from..from + K].copy_from_slice(&p);
+        negative[from..from + K].copy_from_slice(&n);
     }
 
-    /// Those of an edge.
-    fn of(&mut self, i: usize, j: usize) -> &[f64] {
-        if !self.weight.is_shared() {
-            self.sum(i, j);
+    /// Adds the cotangent of some components of row i, and writes those of their weights.
+    #[inline(always)]
+    fn add_cotangent<const K: usize>(
+        self,
+        penalty: &impl EdgeOnHost,
+        i: usize,
+        from: usize,
+        [factor, weights]: [&mut [f64]; 2],
+    ) {
+        let [of_positive, of_negative] = self.parts;
+        let own = some::<K>(self.w.row(i), from);
+        let positive = some::<K>(of_positive.row(i), from);
+        let negative = some::<K>(of_negative.row(i), from);
+        let (mut of_row, mut of_weights) = (some::<K>(factor, from), [0.0; K]);
+        for (j, strength) in penalty.edges_from(i, self.w.count()) {
+            let other = some::<K>(self.w.row(j), from);
+            let positive_there = some::<K>(of_positive.row(j), from);
+            let negative_there = some::<K>(of_negative.row(j), from);
+            let edge = self.edge::<K>([i, j], strength, from);
+            for k in 0..K {
+                let of_own = [positive[k], negative[k]];
+                let of_other = [positive_there[k], negative_there[k]];
+                let [of_end, of_weight] = penalty.cotangents([own[k], other[k]], of_own, of_other);
+                of_row[k] += edge[k] * of_end;
+                // Half of the weight's cotangent, because both ends share it.
+                of_weights[k] += 0.5 * strength * of_weight;
+            }
         }
-        &self.sums
+        factor[from..from + K].copy_from_slice(&of_row);
+        weights[from..from + K].copy_from_slice(&of_weights);
     }
 }
+
+/// A loop over some rows. It is a type, so that it is compiled for each kind of processor.
+macro_rules! over_rows {
+    ($name:ident, $method:ident) => {
+        struct $name<'a, E> {
+            penalty: &'a E,
+            given: Given<'a>,
+            rows: Range<usize>,
+            out: [&'a mut [f64]; 2],
+        }
+
+        impl<E: EdgeOnHost> WithSimd for $name<'_, E> {
+            type Output = ();
+
+            #[inline(always)]
+            fn with_simd<S: Simd>(self, _simd: S) {
+                let (rank, [first, second]) = (self.given.w.rank, self.out);
+                let slots = first.chunks_exact_mut(rank);
+                let slots = slots.zip(second.chunks_exact_mut(rank));
+                for (i, (first, second)) in self.rows.zip(slots) {
+                    let mut from = 0;
+                    while from + SIDE <= rank {
+                        self.given
+                            .$method::<SIDE>(self.penalty, i, from, [first, second]);
+                        from += SIDE;
+                    }
+                    if from + HALF <= rank {
+                        self.given
+                            .$method::<HALF>(self.penalty, i, from, [first, second]);
+                        from += HALF;
+                    }
+                    while from < rank {
+                        self.given
+                            .$method::<1>(self.penalty, i, from, [first, second]);
+                        from += 1;
+                    }
+                }
+            }
+        }
+    };
+}
+
+over_rows!(AddSplit, add_split);
+over_rows!(AddCotangent, add_cotangent);
 
 impl<E: EdgeOnHost> HostPenalty for E {
     fn weighted_value(&self, w: Rows<'_>, weight: &Spread, rows: Range<usize>) -> f64 {
@@ -321,55 +420,32 @@ impl<E: EdgeOnHost> HostPenalty for E {
         positive: &mut [f64],
         negative: &mut [f64],
     ) {
-        let rank = w.rank;
-        let mut ends = OfEnds::new(weight, rank);
-        let slots = positive.chunks_exact_mut(rank);
-        let slots = slots.zip(negative.chunks_exact_mut(rank));
-        for (i, (positive, negative)) in rows.zip(slots) {
-            let own = w.row(i);
-            for (j, strength) in self.edges_from(i, w.count()) {
-                // (Slices of equal length, so that the loop has no bounds checks.)
-                let (other, sums) = (&w.row(j)[..rank], &ends.of(i, j)[..rank]);
-                for k in 0..rank {
-                    let edge = 0.5 * strength * sums[k];
-                    let [of_positive, of_negative] = self.parts(own[k], other[k]);
-                    positive[k] += edge * of_positive;
-                    negative[k] += edge * of_negative;
-                }
-            }
-        }
+        Arch::new().dispatch(AddSplit {
+            penalty: self,
+            given: Given {
+                w,
+                weight,
+                parts: [w; 2],
+            },
+            rows,
+            out: [positive, negative],
+        });
     }
 
     fn add_cotangent(
         &self,
         w: Rows<'_>,
         weight: &Spread,
-        [of_positive, of_negative]: [Rows<'_>; 2],
+        parts: [Rows<'_>; 2],
         rows: Range<usize>,
         factor: &mut [f64],
         weights: &mut [f64],
     ) {
-        let rank = w.rank;
-        let mut ends = OfEnds::new(weight, rank);
-        weights.fill(0.0);
-        let slots = factor.chunks_exact_mut(rank);
-        let slots = slots.zip(weights.chunks_exact_mut(rank));
-        for (i, (factor, weights)) in rows.zip(slots) {
-            let [own, positive, negative] = [w, of_positive, of_negative].map(|of| of.row(i));
-            for (j, strength) in self.edges_from(i, w.count()) {
-                let there = [w, of_positive, of_negative].map(|of| &of.row(j)[..rank]);
-                let [other, positive_there, negative_there] = there;
-                let sums = &ends.of(i, j)[..rank];
-                for k in 0..rank {
-                    let edge = 0.5 * strength * sums[k];
-                    let of_own = [positive[k], negative[k]];
-                    let of_other = [positive_there[k], negative_there[k]];
-                    let [of_end, of_weight] = self.cotangents([own[k], other[k]], of_own, of_other);
-                    factor[k] += edge * of_end;
-                    // Half of the weight's cotangent, because both ends share it.
-                    weights[k] += 0.5 * strength * of_weight;
-                }
-            }
-        }
+        Arch::new().dispatch(AddCotangent {
+            penalty: self,
+            given: Given { w, weight, parts },
+            rows,
+            out: [factor, weights],
+        });
     }
 }

@@ -137,6 +137,7 @@ impl Along for Graph {
         Edges::new(self.edges())
     }
 
+    #[inline(always)]
     fn neighbours(&self, i: usize, _count: usize) -> impl Iterator<Item = (usize, f64)> {
         self.adjacency.of(i)
     }

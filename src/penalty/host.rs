@@ -75,9 +75,59 @@ impl Spread {
         of_rows.sum()
     }
 
+    /// Numbers for each entry of some rows, summed to the shape of the weight: one number for each of
+    /// its columns, in each row if rows have weights of their own.
+    pub(crate) fn summed(&self, entries: &[f64], rank: usize) -> Vec<f64> {
+        let width = self.shape[1];
+        let count = if self.is_shared() {
+            1
+        } else {
+            entries.len() / rank
+        };
+        let mut sums = vec![0.0; count * width];
+        for (i, row) in entries.chunks_exact(rank).enumerate() {
+            let first = if count == 1 { 0 } else { i * width };
+            let sums = &mut sums[first..first + width];
+            if width == 1 {
+                sums[0] += row.iter().sum::<f64>();
+            } else {
+                let components = sums.iter_mut().zip(row);
+                components.for_each(|(sum, value)| *sum += value);
+            }
+        }
+        sums
+    }
+
+    /// The sums of consecutive rows as one: added if all rows share the weight, otherwise one after
+    /// another.
+    pub(crate) fn joined<'a>(&self, sums: impl Iterator<Item = &'a Vec<f64>>) -> Vec<f64> {
+        let mut all = Vec::with_capacity(self.values.len());
+        for sums in sums {
+            if self.is_shared() && !all.is_empty() {
+                let components = all.iter_mut().zip(sums);
+                components.for_each(|(all, sum): (&mut f64, _)| *all += sum);
+            } else {
+                all.extend_from_slice(sums);
+            }
+        }
+        all
+    }
+
     /// Returns true if all rows have the same weights.
-    pub(super) fn is_shared(&self) -> bool {
+    fn is_shared(&self) -> bool {
         self.shape[0] == 1
+    }
+
+    /// The weights of some components of a row.
+    #[inline(always)]
+    pub(super) fn some<const K: usize>(&self, i: usize, from: usize) -> [f64; K] {
+        let [rows, columns] = self.shape;
+        let start = if rows == 1 { 0 } else { i * columns };
+        if columns == 1 {
+            return [self.values[start]; K];
+        }
+        let row = self.values[start + from..].first_chunk();
+        *row.expect("a weight for each component")
     }
 }
 

@@ -32,6 +32,7 @@ impl Along for Smooth {
     }
 
     /// The rows above and below, if they exist.
+    #[inline(always)]
     fn neighbours(&self, i: usize, count: usize) -> impl Iterator<Item = (usize, f64)> {
         let above = i.checked_sub(1);
         let both = above.into_iter().chain((i + 1 < count).then_some(i + 1));

@@ -288,6 +288,7 @@ fn inverse_of_root(a: f64, b: f64, corner: f64) -> f64 {
 }
 
 impl<P: Along> EdgeOnHost for Steps<P> {
+    #[inline(always)]
     fn edges_from(&self, i: usize, count: usize) -> impl Iterator<Item = (usize, f64)> {
         self.neighbours.neighbours(i, count)
     }
@@ -300,7 +301,7 @@ impl<P: Along> EdgeOnHost for Steps<P> {
         0.5 * (a - b) * (a - b) * inverse / below
     }
 
-    #[inline]
+    #[inline(always)]
     fn parts(&self, a: f64, b: f64) -> [f64; 2] {
         let [plus, minus] = self.factors();
         let inverse = inverse_of_root(a, b, self.corner);
@@ -308,7 +309,7 @@ impl<P: Along> EdgeOnHost for Steps<P> {
         [plus * a * inverse, negative]
     }
 
-    #[inline]
+    #[inline(always)]
     fn cotangents(&self, [a, b]: [f64; 2], of_a: [f64; 2], of_b: [f64; 2]) -> [f64; 2] {
         let [positive, negative] = of_a;
         let [positive_there, negative_there] = of_b;

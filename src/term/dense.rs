@@ -169,10 +169,12 @@ impl<T: Real> Dense<T> {
             ..Job::new(at)
         };
         let PartsOf { negative, positive } = &mut parts;
-        self.updates()
-            .over(What::Parts, self.side(side), &job, negative, positive);
-        if let Some(gaps) = self.gaps(side) {
-            gaps.add_complement(sums, at.other, positive);
+        let (gaps, x) = (self.gaps(side), self.side(side));
+        // (With gaps, the pass computes N alone.)
+        let of_pass: &mut [f64] = if gaps.is_some() { &mut [] } else { positive };
+        self.updates().over(What::Parts, x, &job, negative, of_pass);
+        if let Some(gaps) = gaps {
+            gaps.complement(sums, at.other, positive);
         }
         parts
     }
@@ -185,7 +187,7 @@ impl<T: Real> Dense<T> {
             parts.positive.resize(at.factor.len(), 0.0);
             let sums = sums(at.other, at.rank);
             let columns = &gaps.columns;
-            columns.add_complement(&sums, at.other, &mut parts.positive);
+            columns.complement(&sums, at.other, &mut parts.positive);
         }
         (parts, errors)
     }
@@ -335,7 +337,7 @@ impl<T: Real> DataTerm for Dense<T> {
             return self.parts(side, at, PartsOf::default()).positive;
         };
         let mut positive = vec![0.0; at.factor.len()];
-        gaps.add_complement(&sums, at.other, &mut positive);
+        gaps.complement(&sums, at.other, &mut positive);
         positive
     }
 

@@ -68,17 +68,29 @@ impl Gaps {
 }
 
 impl Lists {
-    /// Adds `Σ_j values_j` over all indices except the gaps to each row of `out`.
+    /// `Σ_j values_j` over all indices except the gaps, for each row of `out`.
     ///
     /// # Shapes
     /// `sums` r, `values` r for each index, `out` r for each line.
+    pub(super) fn complement(&self, sums: &[f64], values: &[f64], out: &mut [f64]) {
+        self.over_gaps(sums, values, false, out);
+    }
+
+    /// The same, added.
     pub(super) fn add_complement(&self, sums: &[f64], values: &[f64], out: &mut [f64]) {
+        self.over_gaps(sums, values, true, out);
+    }
+
+    fn over_gaps(&self, sums: &[f64], values: &[f64], adds: bool, out: &mut [f64]) {
         let rank = sums.len();
         // (A few columns of a tall matrix have many gaps each.)
         let each = self.places.len() / (self.starts.len() - 1).max(1);
         let lines = (TASK / each.max(1)).clamp(1, LINES);
         let tasks = out.par_chunks_mut(lines * rank).enumerate();
         tasks.for_each(|(task, out)| {
+            if !adds {
+                out.fill(0.0);
+            }
             Arch::new().dispatch(Complement {
                 lists: self,
                 first: task * lines,

@@ -41,6 +41,7 @@ mod streamed;
 mod strip;
 mod tape;
 mod tile;
+mod update;
 mod walk;
 
 use std::fmt::Debug;
@@ -52,6 +53,7 @@ pub(crate) use tape::{
     Kept, denominator, divergences, outer_errors, outer_gradient, parts_with_tangent, update,
     update_and_keep,
 };
+pub(crate) use update::{Step, rows_in_task};
 
 use crate::factors::Side;
 

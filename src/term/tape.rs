@@ -7,6 +7,7 @@
 #![expect(deprecated, reason = "every item of burn-ndarray is; see device.rs")]
 
 use std::borrow::Cow;
+use std::ops::Range;
 use std::sync::Arc;
 
 use burn::backend::autodiff::checkpoint::base::Checkpointer;
@@ -18,6 +19,7 @@ use burn::tensor::{DType, Tensor};
 use burn_ndarray::NdArrayTensor;
 use rayon::prelude::*;
 
+use super::update::Step;
 use super::{At, Bars, Moves, Needs, PartsOf, SharedTerm};
 use crate::factors::Side;
 use crate::numerics::{Gamma, Precision, TASK, add_summed, to_host};
@@ -38,16 +40,17 @@ impl<'a> Broadcast<'a> {
         }
     }
 
-    /// Adds row i to a row of r numbers.
-    #[inline(always)]
-    fn add_to(&self, i: usize, row: &mut [f64]) {
-        let [rows, width] = self.shape;
-        let i = if rows == 1 { 0 } else { i };
-        let values = &self.values[i * width..(i + 1) * width];
-        if width == row.len() {
-            row.iter_mut().zip(values).for_each(|(a, b)| *a += b);
-        } else {
-            row.iter_mut().for_each(|a| *a += values[0]);
+    /// Adds some rows to rows of r numbers.
+    fn add_to(&self, rows: Range<usize>, rank: usize, to: &mut [f64]) {
+        let [count, width] = self.shape;
+        for (i, row) in rows.zip(to.chunks_exact_mut(rank)) {
+            let i = if count == 1 { 0 } else { i };
+            let values = &self.values[i * width..(i + 1) * width];
+            if width == rank {
+                row.iter_mut().zip(values).for_each(|(a, b)| *a += b);
+            } else {
+                row.iter_mut().for_each(|a| *a += values[0]);
+            }
         }
     }
 }
@@ -61,11 +64,9 @@ struct SavedUpdate {
     other: NdArrayTensor,
     /// The updated factor. Its ratio to the old one is q^γ, with q = N/P.
     updated: NdArrayTensor,
-    /// 1/P with P at least at its floor, n×r. Entries of the factor that are 0 have no such ratio and
-    /// need no P; their q is here instead.
+    /// 1/P, n×r ([`Step::apply`]).
     inverse: Arc<Vec<f64>>,
-    gamma: Gamma,
-    floor: f64,
+    step: Step,
     /// Shapes of p⁻ and p⁺.
     shapes: [[usize; 2]; 2],
 }
@@ -84,44 +85,24 @@ fn forward(
         _ => Precision::F64.floor(),
     };
     let gamma = Gamma::new(exponent);
+    let step = Step { gamma, floor };
     let (w, h) = (view(factor), view(other));
     let at = At {
         factor: &w,
         other: &h,
         rank,
     };
-    let PartsOf {
-        negative: mut updated,
-        positive: mut inverse,
-    } = term.parts(side, at, PartsOf::default());
+    let mut parts = term.parts(side, at, PartsOf::default());
     let (less, more) = (Broadcast::of(negative), Broadcast::of(positive));
-    // This is done in place: N becomes the updated factor, and P becomes 1/P.
-    let size = (TASK / rank).max(1) * rank;
-    let tasks = updated
-        .par_chunks_mut(size)
-        .zip(inverse.par_chunks_mut(size));
-    tasks.enumerate().for_each(|(task, (updated, inverse))| {
-        let first = task * size / rank;
-        let rows = updated
-            .chunks_exact_mut(rank)
-            .zip(inverse.chunks_exact_mut(rank));
-        for (i, (updated, inverse)) in rows.enumerate() {
-            let i = first + i;
-            less.add_to(i, updated);
-            more.add_to(i, inverse);
-            let w = &w[i * rank..(i + 1) * rank];
-            gamma.specialised(|gamma| {
-                let entries = updated.iter_mut().zip(&mut *inverse).zip(w);
-                for ((updated, inverse), w) in entries {
-                    let denominator = inverse.max(floor);
-                    let ratio = *updated / denominator;
-                    let reciprocal = denominator.recip();
-                    *updated = w * gamma.gain(ratio, floor);
-                    *inverse = if *w == 0.0 { ratio } else { reciprocal };
-                }
-            });
-        }
-    });
+    let add = |rows: Range<usize>, negative: &mut [f64], positive: &mut [f64]| {
+        less.add_to(rows.clone(), rank, negative);
+        more.add_to(rows, rank, positive);
+    };
+    step.apply(&w, rank, &mut parts, add);
+    let PartsOf {
+        negative: updated,
+        positive: inverse,
+    } = parts;
     let shapes = [less.shape, more.shape];
     let updated = like(updated, [n, rank], factor);
     drop((less, more));
@@ -130,8 +111,7 @@ fn forward(
         side,
         updated: updated.clone(),
         inverse: Arc::new(inverse),
-        gamma,
-        floor,
+        step,
         shapes,
         factor: factor.clone(),
         other: other.clone(),
@@ -144,46 +124,14 @@ impl SavedUpdate {
     /// `q̄ = w γ q^(γ−1) α`, `N̄ = q̄/P`, `P̄ = −q q̄/P`, `w̄ = q^γ α + …`.
     fn back(self, alpha: &[f64], needs: Needs) -> (Bars, PartsOf) {
         let (w, h) = (view(&self.factor), view(&self.other));
-        let after = view(&self.updated);
         let [_, rank] = shape_of(&self.factor);
-        let (gamma, floor) = (self.gamma, self.floor);
-        // In place: P̄ where 1/P was.
         let mut of = PartsOf {
             negative: vec![0.0; w.len()],
             positive: Arc::unwrap_or_clone(self.inverse),
         };
-        // (It is computed even if the factor does not move: a branch in the loop would cost more.)
-        let mut share = vec![0.0; w.len()];
-        let most = floor.recip();
-        let results = of
-            .negative
-            .par_chunks_mut(TASK)
-            .zip(of.positive.par_chunks_mut(TASK))
-            .zip(share.par_chunks_mut(TASK));
-        let given = w.par_chunks(TASK).zip(after.par_chunks(TASK));
-        let given = given.zip(alpha.par_chunks(TASK));
-        let tasks = results.zip(given);
-        tasks.for_each(|(((negative, positive), share), ((w, after), alpha))| {
-            gamma.specialised(|gamma| {
-                let parts = negative.iter_mut().zip(&mut *positive).zip(&mut *share);
-                let given = w.iter().zip(after).zip(alpha);
-                for (((negative, positive), share), ((w, after), alpha)) in parts.zip(given) {
-                    let inverse = *positive;
-                    let is_zero = *w == 0.0;
-                    let gain = match is_zero {
-                        true => gamma.gain(inverse, floor),
-                        false => after / w,
-                    };
-                    *share = alpha * gain;
-                    let q = gamma.ratio(gain);
-                    let through = w * gamma.slope(q, floor) * alpha * inverse;
-                    *negative = if is_zero { 0.0 } else { through };
-                    // The derivative of P is zero at its floor.
-                    let moved = -q * *negative;
-                    *positive = if inverse < most { moved } else { 0.0 };
-                }
-            });
-        });
+        let mut share = alpha.to_vec();
+        let updated = view(&self.updated);
+        self.step.transpose([&w, &updated], &mut of, &mut share);
         let at = At {
             factor: &w,
             other: &h,
