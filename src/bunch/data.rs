@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 use crate::factors::{Factors, Side};
 use crate::numerics::{Floored, Precision, to_host};
 use crate::problem::{Observed, Problem};
-use crate::term::{self, Asked, Kept, SharedTerm};
+use crate::term::{self, Asked, Kept, Penalties, SharedTerm};
 use crate::update::{Direction, Multiplier, Rule};
 
 /// Largest number of entries of a sparse X that is made dense for tensor operations: a gigabyte.
@@ -186,7 +186,7 @@ impl Data {
         match self.of_side(side) {
             Of::Tensors(observed) => rule.update(&observed, factor, &other.clone().transpose()),
             Of::Fused(term) => {
-                let penalties = rule.penalty_split(factor);
+                let penalties = Penalties::of(rule, factor);
                 term::update(term, side, factor, other, &penalties, rule.exponent)
             }
         }
@@ -203,7 +203,7 @@ impl Data {
         match self.of_side(side) {
             Of::Tensors(_) => (self.update(rule, side, factor, other), None),
             Of::Fused(term) => {
-                let penalties = rule.penalty_split(factor);
+                let penalties = Penalties::of(rule, factor);
                 let exponent = rule.exponent;
                 let (updated, kept) =
                     term::update_and_keep(term, side, factor, other, &penalties, exponent);

@@ -5,6 +5,7 @@
 //! 1/P of each update are saved; the ratio N/P follows from two states. That takes 16 bytes per
 //! update for each entry of either factor.
 
+use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -14,8 +15,10 @@ use rayon::prelude::*;
 use super::{Bunch, Data, ORDER, Span};
 use crate::factors::Side;
 use crate::numerics::{Gamma, TASK, to_host};
-use crate::penalty::{HostPenalty, Rows, Spread, Weight};
-use crate::term::{At, Needs, PartsOf, RowBunch, RowResults, SharedTerm, Step, rows_in_task};
+use crate::penalty::{Rows, Spread, Weight};
+use crate::term::{
+    At, Needs, PartsOf, RowBunch, RowResults, SharedTerm, Step, WeightedPenalty, through_penalties,
+};
 use crate::update::Rule;
 
 /// Both factors, row by row.
@@ -84,14 +87,6 @@ pub(crate) struct HostBunch<'a> {
     bunch: &'a Bunch,
     term: &'a SharedTerm,
     floor: f64,
-}
-
-/// A penalty and its weight.
-struct Term<'a> {
-    penalty: &'a dyn HostPenalty,
-    weight: Spread,
-    /// Index of its weight among the tuned ones.
-    tuned: Option<usize>,
 }
 
 /// A bunch and its hypergradient.
@@ -168,7 +163,10 @@ impl<'a> HostBunch<'a> {
     }
 
     /// The penalties of one factor with their weights.
-    fn terms(&self, side: Side, lambda: &[Spread]) -> Vec<Term<'a>> {
+    fn terms<'b>(&self, side: Side, lambda: &'b [Spread]) -> Vec<WeightedPenalty<'b>>
+    where
+        'a: 'b,
+    {
         let mut next = match side {
             Side::W => 0,
             Side::H => self.bunch.tuned().0,
@@ -179,15 +177,17 @@ impl<'a> HostBunch<'a> {
                 next - 1
             });
             let weight = match (&term.weight, tuned) {
-                (_, Some(index)) => lambda[index].clone(),
-                (Weight::FixedRows(weights), _) => Spread::new(to_host(weights), weights.dims()),
-                (Weight::Fixed(value), _) => Spread::new(vec![*value], [1, 1]),
+                (_, Some(index)) => Cow::Borrowed(&lambda[index]),
+                (Weight::FixedRows(weights), _) => {
+                    Cow::Owned(Spread::new(to_host(weights), weights.dims()))
+                }
+                (Weight::Fixed(value), _) => Cow::Owned(Spread::new(vec![*value], [1, 1])),
                 (Weight::Tuned | Weight::Bound(_), None) => {
                     unreachable!("tuned weights are counted")
                 }
             };
             let penalty = term.penalty.on_host();
-            Term {
+            WeightedPenalty {
                 penalty: penalty.expect("it was asked for"),
                 weight,
                 tuned,
@@ -202,7 +202,7 @@ impl<'a> HostBunch<'a> {
         &self,
         side: Side,
         at: At<'_>,
-        terms: &[Term<'_>],
+        terms: &[WeightedPenalty<'_>],
         keeps: bool,
     ) -> (Vec<f64>, Vec<f64>) {
         let (rank, gamma) = (at.rank, Gamma::new(self.rule(side).exponent));
@@ -225,19 +225,10 @@ impl<'a> HostBunch<'a> {
             });
             return (negative, Vec::new());
         }
-        let w = Rows {
-            values: at.factor,
-            rank,
-        };
         let room = self.bunch.spare.take(at.factor.len());
         let mut parts = self.term.parts(side, at, room);
-        let add = |rows: Range<usize>, negative: &mut [f64], positive: &mut [f64]| {
-            for term in terms {
-                let (weight, rows) = (&term.weight, rows.clone());
-                term.penalty.add_split(w, weight, rows, positive, negative);
-            }
-        };
-        self.step_of(side).apply(w.values, rank, &mut parts, add);
+        let nothing = |_: Range<usize>, _: &mut [f64], _: &mut [f64]| {};
+        self.step_of(side).apply(at, terms, &mut parts, nothing);
         (parts.negative, parts.positive)
     }
 
@@ -419,7 +410,10 @@ impl<'a> HostBunch<'a> {
             let through_parts = bars.factor.unwrap_or_default();
             let weights = through_penalties(at, &terms[own], &of, &through_parts, &mut factor);
             for (index, rows) in weights {
-                add_to(&mut gradients[index], &rows);
+                gradients[index]
+                    .iter_mut()
+                    .zip(rows)
+                    .for_each(|(sum, share)| *sum += share);
             }
             alpha[own] = factor;
             let after = Arc::try_unwrap(after).unwrap_or_default();
@@ -441,58 +435,12 @@ impl<'a> HostBunch<'a> {
     }
 }
 
-/// Adds the cotangent of the factor through the parts (it may be empty) and through its penalties.
-/// Returns the cotangent of each tuned weight, in the shape of the weight.
-fn through_penalties(
-    at: At<'_>,
-    terms: &[Term<'_>],
-    of: &PartsOf,
-    through_parts: &[f64],
-    factor: &mut [f64],
-) -> Vec<(usize, Vec<f64>)> {
-    let rank = at.rank;
-    let rows_of = |values| Rows { values, rank };
-    let (w, parts) = (rows_of(at.factor), [&of.positive, &of.negative]);
-    let parts = parts.map(|part| rows_of(part.as_slice()));
-    let rows = rows_in_task(rank);
-    let tasks = factor.par_chunks_mut(rows * rank).enumerate();
-    let of_tasks = tasks.map(|(task, factor)| {
-        let first = task * rows;
-        let range = first..first + factor.len() / rank;
-        if let Some(share) = through_parts.get(first * rank..range.end * rank) {
-            add_to(factor, share);
-        }
-        let mut weights = vec![0.0; if terms.is_empty() { 0 } else { factor.len() }];
-        let of_terms = terms.iter().map(|term| {
-            let (weight, range) = (&term.weight, range.clone());
-            term.penalty
-                .add_cotangent(w, weight, parts, range, factor, &mut weights);
-            match term.tuned {
-                Some(_) => weight.summed(&weights, rank),
-                None => Vec::new(),
-            }
-        });
-        of_terms.collect::<Vec<_>>()
-    });
-    // (The order of the sums does not depend on the threads.)
-    let of_tasks: Vec<Vec<Vec<f64>>> = of_tasks.collect();
-    let tuned = terms.iter().enumerate();
-    let tuned = tuned.filter_map(|(place, term)| Some((place, term.tuned?, &term.weight)));
-    let of_weight = tuned.map(|(place, index, weight)| {
-        let of_tasks = of_tasks.iter().map(|of_terms| &of_terms[place]);
-        (index, weight.joined(of_tasks))
-    });
-    of_weight.collect()
-}
-
-fn add_to(to: &mut [f64], share: &[f64]) {
-    to.iter_mut()
-        .zip(share)
-        .for_each(|(to, share)| *to += share);
-}
-
 /// Adds on all cores.
 fn add(to: &mut [f64], share: &[f64]) {
     let tasks = to.par_chunks_mut(TASK).zip(share.par_chunks(TASK));
-    tasks.for_each(|(to, share)| add_to(to, share));
+    tasks.for_each(|(to, share)| {
+        to.iter_mut()
+            .zip(share)
+            .for_each(|(to, share)| *to += share)
+    });
 }

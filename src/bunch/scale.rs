@@ -61,7 +61,7 @@ impl Bunch {
         let scales = rule.tuned().zip(shapes).map(|(term, shape)| {
             let split = match self.data.is_reference() {
                 true => term.split_with(factor, &one),
-                false => term.split_on_host_with(factor, &one),
+                false => term.split_by_loops(factor, &one),
             };
             let pull = if taken_off == 0.0 {
                 split.positive

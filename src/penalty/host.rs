@@ -6,6 +6,10 @@
 
 use std::ops::Range;
 
+use rayon::prelude::*;
+
+use crate::numerics::TASK;
+
 /// A factor, or a matrix of its shape: r numbers for each row.
 #[derive(Debug, Clone, Copy)]
 pub struct Rows<'a> {
@@ -50,6 +54,10 @@ impl Spread {
             "a number for each weight"
         );
         Self { values, shape }
+    }
+
+    pub(crate) fn shape(&self) -> [usize; 2] {
+        self.shape
     }
 
     /// The r weights of a row. If the row has one weight, it is copied into `room`, which has r numbers.
@@ -160,4 +168,111 @@ pub trait HostPenalty: Sync {
         factor: &mut [f64],
         weights: &mut [f64],
     );
+}
+
+/// `λ p⁺` and `λ p⁻` of all rows.
+pub(super) fn split(penalty: &dyn HostPenalty, w: Rows<'_>, weight: &Spread) -> [Vec<f64>; 2] {
+    let rows = (TASK / w.rank).max(1);
+    let [mut positive, mut negative] = [(); 2].map(|()| vec![0.0; w.values.len()]);
+    let tasks = positive
+        .par_chunks_mut(rows * w.rank)
+        .zip(negative.par_chunks_mut(rows * w.rank));
+    tasks.enumerate().for_each(|(task, (positive, negative))| {
+        let range = task * rows..task * rows + positive.len() / w.rank;
+        penalty.add_split(w, weight, range, positive, negative);
+    });
+    [positive, negative]
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use burn::tensor::Tensor;
+
+    use super::*;
+    use crate::device::Device;
+    use crate::numerics::{Precision, to_host};
+    use crate::penalty::{Graph, Penalty, Smooth, Steps};
+
+    const ROWS: usize = 7;
+
+    fn tensor(shape: [usize; 2], seed: usize) -> Tensor<2> {
+        let number = |at: usize| ((at * 7919 + seed * 104_729) % 1013) as f64 / 1013.0 + 0.01;
+        let values = (0..shape[0] * shape[1]).map(number).collect();
+        Device::default().tensor(values, shape, Precision::F64)
+    }
+
+    /// Both parts by tensor operations, and the derivatives of a sum with fixed factors in w and in
+    /// the weight.
+    fn by_tensors(penalty: &dyn Penalty, rank: usize, weight: [usize; 2]) -> [Vec<f64>; 4] {
+        let leaf = |shape, seed| tensor(shape, seed).autodiff().require_grad();
+        let (w, weight) = (leaf([ROWS, rank], 1), leaf(weight, 2));
+        let parts = penalty.coupling().unwrap().weighted_split(&w, &weight);
+        let [first, second] = [3, 4].map(|seed| tensor([ROWS, rank], seed).autodiff());
+        let sum = (parts.positive.clone() * first + parts.negative.clone() * second).sum();
+        let gradients = sum.backward();
+        let gradient = |leaf: &Tensor<2>| to_host(&leaf.grad(&gradients).unwrap());
+        let [positive, negative] = [parts.positive, parts.negative].map(|part| to_host(&part));
+        [positive, negative, gradient(&w), gradient(&weight)]
+    }
+
+    /// The same by loops.
+    fn by_loops(penalty: &dyn Penalty, rank: usize, weight: [usize; 2]) -> [Vec<f64>; 4] {
+        let loops = penalty.on_host().unwrap();
+        let numbers = |seed| to_host(&tensor([ROWS, rank], seed));
+        let [w, first, second] = [1, 3, 4].map(numbers);
+        let [w, first, second] = [&w, &first, &second].map(|values| Rows { values, rank });
+        let weight = Spread::new(to_host(&tensor(weight, 2)), weight);
+        let [positive, negative] = split(loops, w, &weight);
+        let [mut of_w, mut of_weights] = [(); 2].map(|()| vec![0.0; ROWS * rank]);
+        let parts = [first, second];
+        // (In two pieces, like tasks.)
+        let cut = 3 * rank;
+        for range in [0..3, 3..ROWS] {
+            let place = range.start * rank..range.end * rank;
+            let (of_w, of_weights) = (&mut of_w[place.clone()], &mut of_weights[place]);
+            loops.add_cotangent(w, &weight, parts, range, of_w, of_weights);
+        }
+        let pieces = [&of_weights[..cut], &of_weights[cut..]];
+        let pieces = pieces.map(|piece| weight.summed(piece, rank));
+        [positive, negative, of_w, weight.joined(pieces.iter())]
+    }
+
+    /// The largest difference, relative to the largest number of each.
+    fn apart(a: &[Vec<f64>; 4], b: &[Vec<f64>; 4]) -> f64 {
+        let relative = |(a, b): (&Vec<f64>, &Vec<f64>)| {
+            assert_eq!(a.len(), b.len());
+            let largest = a.iter().fold(0.0, |largest: f64, a| largest.max(a.abs()));
+            let pairs = a.iter().zip(b).map(|(a, b)| (a - b).abs());
+            pairs.fold(0.0, f64::max) / largest
+        };
+        a.iter().zip(b).map(relative).fold(0.0, f64::max)
+    }
+
+    #[test]
+    fn loops_along_edges_are_like_tensor_operations_and_their_derivatives() {
+        let ring = (0..ROWS).map(|i| (i, (i + 1) % ROWS, 0.5 + i as f64));
+        let graph = Graph::from_edges(ROWS, ring).unwrap();
+        let penalties: [Arc<dyn Penalty>; 3] = [
+            Arc::new(Smooth),
+            Arc::new(Steps::along(graph.clone())),
+            Arc::new(graph),
+        ];
+        // (Components are computed eight, four and one at a time.)
+        for (penalty, rank) in penalties
+            .iter()
+            .flat_map(|penalty| [(penalty, 3), (penalty, 13)])
+        {
+            for shape in [[1, 1], [1, rank], [ROWS, 1], [ROWS, rank]] {
+                let expected = by_tensors(penalty.as_ref(), rank, shape);
+                let mut found = by_loops(penalty.as_ref(), rank, shape);
+                let name = penalty.name();
+                assert!(apart(&expected, &found) < 1e-14, "{name} {shape:?}");
+                // A control: a change is noticed.
+                found[3][0] *= 1.001;
+                assert!(apart(&expected, &found) > 1e-6, "{name} {shape:?}");
+            }
+        }
+    }
 }

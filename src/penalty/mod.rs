@@ -58,7 +58,6 @@ mod smooth;
 mod squared_l1;
 mod squared_l2;
 mod steps;
-mod tape;
 mod term;
 
 use std::fmt::Debug;

@@ -3,10 +3,11 @@
 use std::fmt;
 use std::sync::Arc;
 
-use burn::tensor::{DType, Tensor};
+use burn::tensor::{DType, Tensor, TensorData};
 
-use super::{Penalty, constant_like, tape};
+use super::{Penalty, Rows, Spread, constant_like, host};
 use crate::error::{Error, Result};
+use crate::numerics::to_host;
 use crate::split::Split;
 
 /// The source of a term's weight.
@@ -92,7 +93,7 @@ impl PenaltyTerm {
     }
 
     /// The present weight, broadcasting to n×r.
-    fn weight(&self, w: &Tensor<2>) -> Tensor<2> {
+    pub(crate) fn weight(&self, w: &Tensor<2>) -> Tensor<2> {
         match &self.weight {
             Weight::Tuned => panic!("a tuned weight is bound before its rule is applied"),
             Weight::Fixed(value) => constant_like(w, *value),
@@ -134,22 +135,31 @@ impl PenaltyTerm {
         self.split_with(w, &self.weight(w))
     }
 
-    /// The weighted split for tensors on the host. In 64 bits, a penalty that couples rows is computed
-    /// on plain numbers if it has such a form.
-    pub(crate) fn weighted_split_on_host(&self, w: &Tensor<2>) -> Split {
-        self.split_on_host_with(w, &self.weight(w))
+    /// Returns true if updates on plain numbers use its penalty's loops instead of tensor operations:
+    /// in 64 bits, if it couples rows. (In 32 bits the tensor form has the floors and the rounding of
+    /// that type.)
+    pub(crate) fn has_loops_for(&self, w: &Tensor<2>) -> bool {
+        let penalty = &self.penalty;
+        w.dtype() == DType::F64 && penalty.coupling().is_some() && penalty.on_host().is_some()
     }
 
-    /// [`weighted_split_on_host`](Self::weighted_split_on_host) with another weight.
-    pub(crate) fn split_on_host_with(&self, w: &Tensor<2>, weight: &Tensor<2>) -> Split {
-        let penalty = &self.penalty;
-        // (In 32 bits the tensor form has the floors and the rounding of that type.)
-        let is_double = w.dtype() == DType::F64;
-        if is_double && penalty.coupling().is_some() && penalty.on_host().is_some() {
-            tape::weighted_split(penalty, w, weight)
-        } else {
-            self.split_with(w, weight)
-        }
+    /// [`split_with`](Self::split_with) off the tape, by its penalty's loops if there are some.
+    pub(crate) fn split_by_loops(&self, w: &Tensor<2>, weight: &Tensor<2>) -> Split {
+        let loops = self.penalty.on_host();
+        let Some(loops) = loops.filter(|_| self.has_loops_for(w)) else {
+            return self.split_with(w, weight);
+        };
+        let (values, weight) = (to_host(w), Spread::new(to_host(weight), weight.dims()));
+        let rows = Rows {
+            values: &values,
+            rank: w.dims()[1],
+        };
+        let parts = host::split(loops, rows, &weight);
+        let [positive, negative] = parts.map(|part| {
+            let data = TensorData::new(part, w.dims());
+            Tensor::from_data(data, (&w.device(), DType::F64))
+        });
+        Split { positive, negative }
     }
 
     /// [`weighted_split`](Self::weighted_split) with another weight.

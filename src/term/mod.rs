@@ -50,10 +50,10 @@ use std::sync::Arc;
 pub(crate) use dense::{Asked, fused};
 pub(crate) use rows::{RowBunch, RowResults};
 pub(crate) use tape::{
-    Kept, denominator, divergences, outer_errors, outer_gradient, parts_with_tangent, update,
-    update_and_keep,
+    Kept, Penalties, denominator, divergences, outer_errors, outer_gradient, parts_with_tangent,
+    update, update_and_keep,
 };
-pub(crate) use update::{Step, rows_in_task};
+pub(crate) use update::{Step, WeightedPenalty, through_penalties};
 
 use crate::factors::Side;
 

@@ -1,9 +1,10 @@
 //! The data term as two operations on Burn's tape: an update, and the errors.
 //!
-//! A node of the tape has one output, so a whole update is one node. Its inputs are the factors and
-//! the weighted parts of the penalties. Its output is the updated factor, `w ((N + p⁻) / (P +
-//! p⁺))^γ`. Inputs that are not tracked cost nothing in the backward pass. Adjoint mode calls the
-//! same transposed derivatives without a tape.
+//! A node of the tape has one output, so a whole update is one node. Its inputs are the factors, the
+//! weighted parts of penalties, and the weights of penalties that are loops on plain numbers: a
+//! penalty that couples rows would be some twenty tensor operations. Its output is the updated
+//! factor, `w ((N + p⁻) / (P + p⁺))^γ`. Inputs that are not tracked cost nothing in the backward pass.
+//! Adjoint mode calls the same transposed derivatives without a tape.
 #![expect(deprecated, reason = "every item of burn-ndarray is; see device.rs")]
 
 use std::borrow::Cow;
@@ -14,17 +15,19 @@ use burn::backend::autodiff::checkpoint::base::Checkpointer;
 use burn::backend::autodiff::checkpoint::strategy::NoCheckpointing;
 use burn::backend::autodiff::grads::Gradients;
 use burn::backend::autodiff::ops::{Backward, Ops, OpsKind};
+use burn::backend::tensor::FloatTensor;
 use burn::backend::{NdArray, TensorMetadata};
 use burn::tensor::{DType, Tensor};
 use burn_ndarray::NdArrayTensor;
-use rayon::prelude::*;
 
-use super::update::Step;
+use super::update::{Step, WeightedPenalty, through_penalties};
 use super::{At, Bars, Moves, Needs, PartsOf, SharedTerm};
 use crate::factors::Side;
-use crate::numerics::{Gamma, Precision, TASK, add_summed, to_host};
+use crate::numerics::{Gamma, Precision, add_summed, to_host};
+use crate::penalty::{Penalty, Spread};
 use crate::primitive::{Tape, like, plain, shape_of, taped, view};
 use crate::split::Split;
+use crate::update::Rule;
 
 /// A matrix that broadcasts to n×r.
 struct Broadcast<'a> {
@@ -69,16 +72,102 @@ struct SavedUpdate {
     step: Step,
     /// Shapes of p⁻ and p⁺.
     shapes: [[usize; 2]; 2],
+    coupled: Vec<Coupled>,
 }
 
-/// The updated factor, and the saved values for its backward pass.
-fn forward(
+/// The penalties of an update.
+pub(crate) struct Penalties {
+    /// The weighted parts of most, broadcasting to the factor.
+    parts: Split,
+    /// Penalties that couple rows and have loops on plain numbers, with their weights;
+    /// [`MOST_COUPLED`] at most.
+    coupled: Vec<(Arc<dyn Penalty>, Tensor<2>)>,
+}
+
+/// (Each number of inputs is a type of its own.)
+const MOST_COUPLED: usize = 2;
+
+impl Penalties {
+    /// The penalties of a rule whose weights are bound.
+    pub(crate) fn of(rule: &Rule, factor: &Tensor<2>) -> Self {
+        let mut coupled = Vec::new();
+        let mut parts: Option<Split> = None;
+        for term in &rule.terms {
+            if coupled.len() < MOST_COUPLED && term.has_loops_for(factor) {
+                coupled.push((term.penalty.clone(), term.weight(factor)));
+            } else {
+                let split = term.weighted_split(factor);
+                parts = Some(match parts {
+                    Some(sum) => sum.plus(split),
+                    None => split,
+                });
+            }
+        }
+        let zero = || Tensor::zeros([1, 1], (&factor.device(), factor.dtype()));
+        let parts = parts.unwrap_or_else(|| Split {
+            positive: zero(),
+            negative: zero(),
+        });
+        Self { parts, coupled }
+    }
+
+    /// The tensors that an update depends on.
+    fn inputs<'a>(&'a self, factor: &'a Tensor<2>, other: &'a Tensor<2>) -> Vec<&'a Tensor<2>> {
+        let parts = [&self.parts.negative, &self.parts.positive];
+        let weights = self.coupled.iter().map(|(_, weight)| weight);
+        [factor, other]
+            .into_iter()
+            .chain(parts)
+            .chain(weights)
+            .collect()
+    }
+
+    fn penalties(&self) -> impl Iterator<Item = &Arc<dyn Penalty>> {
+        self.coupled.iter().map(|(penalty, _)| penalty)
+    }
+}
+
+/// A penalty that couples rows, and its weight.
+#[derive(Debug, Clone)]
+struct Coupled {
+    penalty: Arc<dyn Penalty>,
+    weight: Spread,
+}
+
+impl Coupled {
+    fn weighted(&self, place: usize) -> WeightedPenalty<'_> {
+        let penalty = self.penalty.on_host();
+        WeightedPenalty {
+            penalty: penalty.expect("only penalties with such a form come here"),
+            weight: Cow::Borrowed(&self.weight),
+            tuned: Some(place),
+        }
+    }
+}
+
+fn weighted(coupled: &[Coupled]) -> Vec<WeightedPenalty<'_>> {
+    let all = coupled.iter().enumerate();
+    all.map(|(place, coupled)| coupled.weighted(place))
+        .collect()
+}
+
+/// The updated factor, and the saved values for its backward pass. The inputs are those of
+/// [`Penalties::inputs`].
+fn forward<'a>(
     term: &SharedTerm,
     side: Side,
-    inputs: [&NdArrayTensor; 4],
+    inputs: &[NdArrayTensor],
+    penalties: impl Iterator<Item = &'a Arc<dyn Penalty>>,
     exponent: f64,
 ) -> (NdArrayTensor, SavedUpdate) {
-    let [factor, other, negative, positive] = inputs;
+    let [factor, other, negative, positive, weights @ ..] = inputs else {
+        unreachable!("an update has four inputs and the weights of penalties");
+    };
+    let coupled = penalties.zip(weights).map(|(penalty, weight)| Coupled {
+        penalty: penalty.clone(),
+        weight: Spread::new(view(weight).into_owned(), shape_of(weight)),
+    });
+    let coupled: Vec<Coupled> = coupled.collect();
     let [n, rank] = shape_of(factor);
     let floor = match factor.dtype() {
         DType::F32 => Precision::F32.floor(),
@@ -98,7 +187,7 @@ fn forward(
         less.add_to(rows.clone(), rank, negative);
         more.add_to(rows, rank, positive);
     };
-    step.apply(&w, rank, &mut parts, add);
+    step.apply(at, &weighted(&coupled), &mut parts, add);
     let PartsOf {
         negative: updated,
         positive: inverse,
@@ -113,6 +202,7 @@ fn forward(
         inverse: Arc::new(inverse),
         step,
         shapes,
+        coupled,
         factor: factor.clone(),
         other: other.clone(),
     };
@@ -122,7 +212,7 @@ fn forward(
 impl SavedUpdate {
     /// Cotangents of both factors and of N and P, from that of the updated factor:
     /// `q̄ = w γ q^(γ−1) α`, `N̄ = q̄/P`, `P̄ = −q q̄/P`, `w̄ = q^γ α + …`.
-    fn back(self, alpha: &[f64], needs: Needs) -> (Bars, PartsOf) {
+    fn back(self, alpha: &[f64], needs: Needs) -> Transposed {
         let (w, h) = (view(&self.factor), view(&self.other));
         let [_, rank] = shape_of(&self.factor);
         let mut of = PartsOf {
@@ -138,54 +228,62 @@ impl SavedUpdate {
             rank,
         };
         let mut bars = self.term.parts_cotangent(self.side, at, &of, needs);
-        if let Some(factor) = &mut bars.factor {
-            let tasks = factor.par_chunks_mut(TASK).zip(share.par_chunks(TASK));
-            tasks.for_each(|(factor, share)| {
-                let entries = factor.iter_mut().zip(share);
-                entries.for_each(|(bar, share)| *bar += share);
-            });
+        let (coupled, through_parts) = (weighted(&self.coupled), bars.factor.take());
+        let through_parts = through_parts.unwrap_or_default();
+        let weights = through_penalties(at, &coupled, &of, &through_parts, &mut share);
+        if needs.factor {
+            bars.factor = Some(share);
         }
-        (bars, of)
+        Transposed { bars, of, weights }
     }
+}
+
+/// The cotangents of an update's inputs.
+struct Transposed {
+    bars: Bars,
+    /// Those of N and P, and so of the penalties' parts.
+    of: PartsOf,
+    /// Those of the weights of penalties on plain numbers.
+    weights: Vec<(usize, Vec<f64>)>,
 }
 
 #[derive(Debug)]
 struct UpdateBackward;
 
-impl Backward<NdArray, 4> for UpdateBackward {
+impl<const N: usize> Backward<NdArray, N> for UpdateBackward {
     type State = SavedUpdate;
 
-    fn backward(self, ops: Ops<SavedUpdate, 4>, grads: &mut Gradients, _: &mut Checkpointer) {
+    fn backward(self, ops: Ops<SavedUpdate, N>, grads: &mut Gradients, _: &mut Checkpointer) {
         let alpha = grads.consume::<NdArray>(&ops.node);
-        let [factor, other, negative, positive] = ops.parents;
-        let saved = ops.state;
+        let (parents, saved) = (ops.parents, ops.state);
         let needs = Needs {
-            factor: factor.is_some(),
-            other: other.is_some(),
+            factor: parents[0].is_some(),
+            other: parents[1].is_some(),
         };
-        let (shapes, of_factor, of_other) =
-            (saved.shapes, saved.factor.clone(), saved.other.clone());
-        let (bars, of) = saved.back(&view(&alpha), needs);
-        let [_, rank] = shape_of(&of_factor);
-        let penalties = [
-            (negative, &of.negative, shapes[0]),
-            (positive, &of.positive, shapes[1]),
-        ];
-        for (node, values, shape) in penalties {
-            if let Some(node) = node {
-                let mut summed = vec![0.0; shape[0] * shape[1]];
-                add_summed(values, rank, shape, &mut summed);
-                grads.register::<NdArray>(node.id, like(summed, shape, &of_factor));
-            }
+        let tensors = [saved.factor.clone(), saved.other.clone()];
+        let [_, rank] = shape_of(&saved.factor);
+        let (parts, coupled) = (saved.shapes, saved.coupled.iter());
+        let shapes: Vec<[usize; 2]> = tensors.iter().map(shape_of).chain(parts).collect();
+        let of_weights = coupled.map(|coupled| coupled.weight.shape());
+        let shapes: Vec<[usize; 2]> = shapes.into_iter().chain(of_weights).collect();
+        let Transposed { bars, of, weights } = saved.back(&view(&alpha), needs);
+        let summed = |values: &[f64], shape: [usize; 2]| {
+            let mut summed = vec![0.0; shape[0] * shape[1]];
+            add_summed(values, rank, shape, &mut summed);
+            summed
+        };
+        let weights: Vec<Vec<f64>> = weights.into_iter().map(|(_, weight)| weight).collect();
+        let mut values = vec![bars.factor, bars.other];
+        for (parent, (values_of, shape)) in parents[2..4]
+            .iter()
+            .zip([(&of.negative, parts[0]), (&of.positive, parts[1])])
+        {
+            values.push(parent.as_ref().map(|_| summed(values_of, shape)));
         }
-        let factors = [
-            (factor, bars.factor, &of_factor),
-            (other, bars.other, &of_other),
-        ];
-        for (node, values, tensor) in factors {
+        values.extend(weights.into_iter().map(Some));
+        for ((node, values), shape) in parents.into_iter().zip(values).zip(shapes) {
             if let (Some(node), Some(values)) = (node, values) {
-                let bar = like(values, shape_of(tensor), tensor);
-                grads.register::<NdArray>(node.id, bar);
+                grads.register::<NdArray>(node.id, like(values, shape, &tensors[0]));
             }
         }
     }
@@ -256,19 +354,33 @@ pub(crate) fn update(
     side: Side,
     factor: &Tensor<2>,
     other: &Tensor<2>,
-    penalties: &Split,
+    penalties: &Penalties,
     exponent: f64,
 ) -> Tensor<2> {
-    let inputs = [factor, other, &penalties.negative, &penalties.positive];
+    let inputs = penalties.inputs(factor, other);
     if !inputs.iter().any(|input| input.is_autodiff()) {
-        let inputs = inputs.map(plain);
-        let (updated, _) = forward(term, side, inputs.each_ref(), exponent);
+        let inputs: Vec<_> = inputs.into_iter().map(plain).collect();
+        let (updated, _) = forward(term, side, &inputs, penalties.penalties(), exponent);
         return Tensor::from_primitive::<NdArray>(updated);
     }
-    let inputs = inputs.map(taped);
-    let nodes = inputs.each_ref().map(|input| input.node());
-    let inputs = inputs.map(|input| input.into_primitive());
-    let (updated, saved) = forward(term, side, inputs.each_ref(), exponent);
+    let inputs: Vec<_> = inputs.into_iter().map(taped).collect();
+    let numbers = inputs.iter().map(|input| input.clone().into_primitive());
+    let numbers: Vec<_> = numbers.collect();
+    let made = forward(term, side, &numbers, penalties.penalties(), exponent);
+    match penalties.coupled.len() {
+        0 => on_tape::<4>(&inputs, made),
+        1 => on_tape::<5>(&inputs, made),
+        MOST_COUPLED => on_tape::<6>(&inputs, made),
+        more => unreachable!("{more} coupled penalties"),
+    }
+}
+
+/// A node for an update with so many inputs.
+fn on_tape<const N: usize>(
+    inputs: &[FloatTensor<Tape>],
+    (updated, saved): (NdArrayTensor, SavedUpdate),
+) -> Tensor<2> {
+    let nodes: [_; N] = std::array::from_fn(|place| inputs[place].node());
     let prepared = UpdateBackward.prepare::<NoCheckpointing>(nodes);
     Tensor::from_primitive::<Tape>(match prepared.compute_bound().stateful() {
         OpsKind::Tracked(prepared) => prepared.finish(saved, updated),
@@ -399,11 +511,14 @@ pub(crate) fn update_and_keep(
     side: Side,
     factor: &Tensor<2>,
     other: &Tensor<2>,
-    penalties: &Split,
+    penalties: &Penalties,
     exponent: f64,
 ) -> (Tensor<2>, Kept) {
-    let inputs = [factor, other, &penalties.negative, &penalties.positive].map(plain);
-    let (updated, saved) = forward(term, side, inputs.each_ref(), exponent);
+    let inputs = penalties.inputs(factor, other).into_iter().map(plain);
+    let inputs: Vec<_> = inputs.collect();
+    let (updated, mut saved) = forward(term, side, &inputs, penalties.penalties(), exponent);
+    // (Their cotangents are the caller's.)
+    saved.coupled.clear();
     (Tensor::from_primitive::<NdArray>(updated), Kept(saved))
 }
 
@@ -416,7 +531,7 @@ impl Kept {
             factor: true,
             other: other_moves,
         };
-        let (bars, of) = saved.back(&to_host(alpha), needs);
+        let Transposed { bars, of, .. } = saved.back(&to_host(alpha), needs);
         let tensor = |values: Vec<f64>, like_tensor: &NdArrayTensor| {
             let shape = shape_of(like_tensor);
             Tensor::from_primitive::<NdArray>(like(values, shape, like_tensor))

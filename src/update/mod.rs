@@ -206,19 +206,6 @@ impl Rule {
         }
     }
 
-    /// The weighted parts of all penalties on the host, `Σ λ p⁺` and `Σ λ p⁻`, broadcasting to n×r.
-    pub(crate) fn penalty_split(&self, factor: &Tensor<2>) -> Split {
-        let terms = self.terms.iter();
-        let parts = terms.map(|term| term.weighted_split_on_host(factor));
-        parts.reduce(Split::plus).unwrap_or_else(|| {
-            let zero = || Tensor::zeros([1, 1], (&factor.device(), factor.dtype()));
-            Split {
-                positive: zero(),
-                negative: zero(),
-            }
-        })
-    }
-
     /// P of the unpenalised update, broadcasting to n×r.
     pub(crate) fn fit_denominator(
         &self,
