@@ -13,7 +13,7 @@ use crate::problem::{Problem, ToMatrix};
 
 /// The first bytes of every checkpoint; the digit is the version of the layout.
 const MAGIC: &[u8; 16] = b"altbi checkpoint";
-const VERSION: u32 = 12;
+const VERSION: u32 = 13;
 const DIGEST: usize = 32;
 
 /// Everything that [`Solver::resume`](super::Solver::resume) needs to give the same bits of
