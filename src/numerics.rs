@@ -276,6 +276,11 @@ pub(crate) fn to_host(tensor: &Tensor<2>) -> Vec<f64> {
 /// machine, so sums do not either.
 pub(crate) const TASK: usize = 1 << 12;
 
+/// The same in rows of r numbers.
+pub(crate) fn rows_in_task(rank: usize) -> usize {
+    (TASK / rank).max(1)
+}
+
 /// Rows in one task of [`add_summed`], whatever the number of threads.
 const ROWS: usize = 1024;
 

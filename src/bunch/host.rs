@@ -14,7 +14,7 @@ use rayon::prelude::*;
 
 use super::{Bunch, Data, ORDER, Span};
 use crate::factors::Side;
-use crate::numerics::{Gamma, TASK, to_host};
+use crate::numerics::{Gamma, TASK, rows_in_task, to_host};
 use crate::penalty::{Rows, Spread, Weight};
 use crate::term::{
     At, Needs, PartsOf, RowBunch, RowResults, SharedTerm, Step, WeightedPenalty, through_penalties,
@@ -206,7 +206,7 @@ impl<'a> HostBunch<'a> {
         keeps: bool,
     ) -> (Vec<f64>, Vec<f64>) {
         let (rank, gamma) = (at.rank, Gamma::new(self.rule(side).exponent));
-        let size = (TASK / rank).max(1) * rank;
+        let size = rows_in_task(rank) * rank;
         let room = || self.bunch.spare.piece(at.factor.len());
         if terms.is_empty()
             && !keeps
@@ -319,7 +319,7 @@ impl<'a> HostBunch<'a> {
             values: factor,
             rank,
         };
-        let (rows, terms) = ((TASK / rank).max(1), self.terms(side, lambda));
+        let (rows, terms) = (rows_in_task(rank), self.terms(side, lambda));
         let tasks = (0..w.count().div_ceil(rows)).into_par_iter();
         let of_tasks = tasks.map(|task| {
             let range = task * rows..w.count().min((task + 1) * rows);

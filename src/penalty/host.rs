@@ -8,7 +8,7 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 
-use crate::numerics::TASK;
+use crate::numerics::rows_in_task;
 
 /// A factor, or a matrix of its shape: r numbers for each row.
 #[derive(Debug, Clone, Copy)]
@@ -172,7 +172,7 @@ pub trait HostPenalty: Sync {
 
 /// `λ p⁺` and `λ p⁻` of all rows.
 pub(super) fn split(penalty: &dyn HostPenalty, w: Rows<'_>, weight: &Spread) -> [Vec<f64>; 2] {
-    let rows = (TASK / w.rank).max(1);
+    let rows = rows_in_task(w.rank);
     let [mut positive, mut negative] = [(); 2].map(|()| vec![0.0; w.values.len()]);
     let tasks = positive
         .par_chunks_mut(rows * w.rank)

@@ -9,6 +9,7 @@
 //! | KL | ω s in every row | ω f_i · s |
 //! | Frobenius | ω F G | ω f_i G f_iᵀ / 2 |
 
+use super::dense::sums;
 use super::rows::Closed;
 use super::strip::Taken;
 use super::{At, Moves, PartsOf};
@@ -193,21 +194,7 @@ pub(super) fn add_product_of_row(row: &[f64], gram: &[f64], weight: f64, to: &mu
     }
 }
 
-/// `Σ_j rows_jk`, in pieces of fixed length, so that the number of threads does not matter.
-fn sums(rows: &[f64], rank: usize) -> Vec<f64> {
-    let pieces = rows.par_chunks(ROWS * rank).map(|piece| {
-        let mut sums = vec![0.0; rank];
-        for row in piece.chunks_exact(rank) {
-            for (sum, value) in sums.iter_mut().zip(row) {
-                *sum += value;
-            }
-        }
-        sums
-    });
-    added(pieces.collect(), rank)
-}
-
-/// `Aᵀ B`, r×r, likewise.
+/// `Aᵀ B`, r×r, in pieces of fixed length, so that the number of threads does not matter.
 pub(super) fn gram(a: &[f64], b: &[f64], rank: usize) -> Vec<f64> {
     let pieces = a.par_chunks(ROWS * rank).zip(b.par_chunks(ROWS * rank));
     let pieces = pieces.map(|(a, b)| {

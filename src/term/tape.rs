@@ -29,6 +29,31 @@ use crate::primitive::{Tape, like, plain, shape_of, taped, view};
 use crate::split::Split;
 use crate::update::Rule;
 
+/// Both factors as plain numbers.
+struct Numbers<'a> {
+    factor: Cow<'a, [f64]>,
+    other: Cow<'a, [f64]>,
+    shape: [usize; 2],
+}
+
+impl<'a> Numbers<'a> {
+    fn of(factor: &'a NdArrayTensor, other: &'a NdArrayTensor) -> Self {
+        Self {
+            factor: view(factor),
+            other: view(other),
+            shape: shape_of(factor),
+        }
+    }
+
+    fn at(&self) -> At<'_> {
+        At {
+            factor: &self.factor,
+            other: &self.other,
+            rank: self.shape[1],
+        }
+    }
+}
+
 /// A matrix that broadcasts to n×r.
 struct Broadcast<'a> {
     values: Cow<'a, [f64]>,
@@ -70,8 +95,8 @@ struct SavedUpdate {
     /// 1/P, n×r ([`Step::apply`]).
     inverse: Arc<Vec<f64>>,
     step: Step,
-    /// Shapes of p⁻ and p⁺.
-    shapes: [[usize; 2]; 2],
+    /// Shapes of all inputs.
+    shapes: Vec<[usize; 2]>,
     coupled: Vec<Coupled>,
 }
 
@@ -168,19 +193,14 @@ fn forward<'a>(
         weight: Spread::new(view(weight).into_owned(), shape_of(weight)),
     });
     let coupled: Vec<Coupled> = coupled.collect();
-    let [n, rank] = shape_of(factor);
     let floor = match factor.dtype() {
         DType::F32 => Precision::F32.floor(),
         _ => Precision::F64.floor(),
     };
     let gamma = Gamma::new(exponent);
     let step = Step { gamma, floor };
-    let (w, h) = (view(factor), view(other));
-    let at = At {
-        factor: &w,
-        other: &h,
-        rank,
-    };
+    let numbers = Numbers::of(factor, other);
+    let (at, rank) = (numbers.at(), numbers.shape[1]);
     let mut parts = term.parts(side, at, PartsOf::default());
     let (less, more) = (Broadcast::of(negative), Broadcast::of(positive));
     let add = |rows: Range<usize>, negative: &mut [f64], positive: &mut [f64]| {
@@ -192,16 +212,14 @@ fn forward<'a>(
         negative: updated,
         positive: inverse,
     } = parts;
-    let shapes = [less.shape, more.shape];
-    let updated = like(updated, [n, rank], factor);
-    drop((less, more));
+    let updated = like(updated, numbers.shape, factor);
     let saved = SavedUpdate {
         term: term.clone(),
         side,
         updated: updated.clone(),
         inverse: Arc::new(inverse),
         step,
-        shapes,
+        shapes: inputs.iter().map(shape_of).collect(),
         coupled,
         factor: factor.clone(),
         other: other.clone(),
@@ -213,20 +231,16 @@ impl SavedUpdate {
     /// Cotangents of both factors and of N and P, from that of the updated factor:
     /// `q̄ = w γ q^(γ−1) α`, `N̄ = q̄/P`, `P̄ = −q q̄/P`, `w̄ = q^γ α + …`.
     fn back(self, alpha: &[f64], needs: Needs) -> Transposed {
-        let (w, h) = (view(&self.factor), view(&self.other));
-        let [_, rank] = shape_of(&self.factor);
+        let numbers = Numbers::of(&self.factor, &self.other);
+        let at = numbers.at();
         let mut of = PartsOf {
-            negative: vec![0.0; w.len()],
+            negative: vec![0.0; at.factor.len()],
             positive: Arc::unwrap_or_clone(self.inverse),
         };
         let mut share = alpha.to_vec();
         let updated = view(&self.updated);
-        self.step.transpose([&w, &updated], &mut of, &mut share);
-        let at = At {
-            factor: &w,
-            other: &h,
-            rank,
-        };
+        let step = self.step;
+        step.transpose([at.factor, &updated], &mut of, &mut share);
         let mut bars = self.term.parts_cotangent(self.side, at, &of, needs);
         let (coupled, through_parts) = (weighted(&self.coupled), bars.factor.take());
         let through_parts = through_parts.unwrap_or_default();
@@ -260,30 +274,21 @@ impl<const N: usize> Backward<NdArray, N> for UpdateBackward {
             factor: parents[0].is_some(),
             other: parents[1].is_some(),
         };
-        let tensors = [saved.factor.clone(), saved.other.clone()];
-        let [_, rank] = shape_of(&saved.factor);
-        let (parts, coupled) = (saved.shapes, saved.coupled.iter());
-        let shapes: Vec<[usize; 2]> = tensors.iter().map(shape_of).chain(parts).collect();
-        let of_weights = coupled.map(|coupled| coupled.weight.shape());
-        let shapes: Vec<[usize; 2]> = shapes.into_iter().chain(of_weights).collect();
+        let (factor, shapes) = (saved.factor.clone(), saved.shapes.clone());
         let Transposed { bars, of, weights } = saved.back(&view(&alpha), needs);
-        let summed = |values: &[f64], shape: [usize; 2]| {
-            let mut summed = vec![0.0; shape[0] * shape[1]];
-            add_summed(values, rank, shape, &mut summed);
-            summed
-        };
-        let weights: Vec<Vec<f64>> = weights.into_iter().map(|(_, weight)| weight).collect();
-        let mut values = vec![bars.factor, bars.other];
-        for (parent, (values_of, shape)) in parents[2..4]
-            .iter()
-            .zip([(&of.negative, parts[0]), (&of.positive, parts[1])])
-        {
-            values.push(parent.as_ref().map(|_| summed(values_of, shape)));
-        }
-        values.extend(weights.into_iter().map(Some));
-        for ((node, values), shape) in parents.into_iter().zip(values).zip(shapes) {
-            if let (Some(node), Some(values)) = (node, values) {
-                grads.register::<NdArray>(node.id, like(values, shape, &tensors[0]));
+        let of_parts = [(2, of.negative), (3, of.positive)].map(|(place, entries)| {
+            parents[place].as_ref().map(|_| {
+                let shape = shapes[place];
+                let mut sums = vec![0.0; shape[0] * shape[1]];
+                add_summed(&entries, shapes[0][1], shape, &mut sums);
+                sums
+            })
+        });
+        let bars = [bars.factor, bars.other].into_iter().chain(of_parts);
+        let bars = bars.chain(weights.into_iter().map(|(_, weight)| Some(weight)));
+        for ((node, bar), shape) in parents.into_iter().zip(bars).zip(shapes) {
+            if let (Some(node), Some(bar)) = (node, bar) {
+                grads.register::<NdArray>(node.id, like(bar, shape, &factor));
             }
         }
     }
@@ -299,25 +304,14 @@ struct SavedErrors {
 
 impl SavedErrors {
     fn forward(&self) -> NdArrayTensor {
-        let [n, rank] = shape_of(&self.w);
-        let (w, h) = (view(&self.w), view(&self.h));
-        let at = At {
-            factor: &w,
-            other: &h,
-            rank,
-        };
-        like(self.term.outer_errors(at), [n, 1], &self.w)
+        let numbers = Numbers::of(&self.w, &self.h);
+        let errors = self.term.outer_errors(numbers.at());
+        like(errors, [numbers.shape[0], 1], &self.w)
     }
 
     fn back(&self, of: &[f64], needs: Needs) -> Bars {
-        let [_, rank] = shape_of(&self.w);
-        let (w, h) = (view(&self.w), view(&self.h));
-        let at = At {
-            factor: &w,
-            other: &h,
-            rank,
-        };
-        self.term.outer_cotangent(at, of, needs)
+        let numbers = Numbers::of(&self.w, &self.h);
+        self.term.outer_cotangent(numbers.at(), of, needs)
     }
 }
 
@@ -396,15 +390,9 @@ pub(crate) fn denominator(
     other: &Tensor<2>,
 ) -> Tensor<2> {
     let (factor, other) = (plain(factor), plain(other));
-    let (w, h) = (view(&factor), view(&other));
-    let [n, rank] = shape_of(&factor);
-    let at = At {
-        factor: &w,
-        other: &h,
-        rank,
-    };
-    let positive = term.denominators(side, at);
-    Tensor::from_primitive::<NdArray>(like(positive, [n, rank], &factor))
+    let numbers = Numbers::of(&factor, &other);
+    let positive = term.denominators(side, numbers.at());
+    Tensor::from_primitive::<NdArray>(like(positive, numbers.shape, &factor))
 }
 
 /// The parts of an unpenalised update and their tangents, off the tape.
@@ -419,17 +407,13 @@ pub(crate) fn parts_with_tangent(
 ) -> (Split, Split) {
     let [factor, other] = factors.map(plain);
     let moves = moves.map(|along| along.map(plain));
-    let (w, h) = (view(&factor), view(&other));
-    let [n, rank] = shape_of(&factor);
-    let at = At {
-        factor: &w,
-        other: &h,
-        rank,
-    };
+    let numbers = Numbers::of(&factor, &other);
+    let at = numbers.at();
     let along = moves.each_ref().map(|along| along.as_ref().map(view));
     let [factor_dot, other_dot] = along.each_ref().map(Option::as_deref);
     let split = |parts: PartsOf| {
-        let tensor = |values| Tensor::from_primitive::<NdArray>(like(values, [n, rank], &factor));
+        let shape = numbers.shape;
+        let tensor = |values| Tensor::from_primitive::<NdArray>(like(values, shape, &factor));
         Split {
             positive: tensor(parts.positive),
             negative: tensor(parts.negative),
@@ -455,15 +439,10 @@ pub(crate) fn divergences(
     other: &Tensor<2>,
 ) -> Tensor<2> {
     let (factor, other) = (plain(factor), plain(other));
-    let [n, rank] = shape_of(&factor);
-    let (w, h) = (view(&factor), view(&other));
-    let at = At {
-        factor: &w,
-        other: &h,
-        rank,
-    };
-    let errors = term.divergences(side, at);
-    Tensor::from_primitive::<NdArray>(like(errors, [n, 1], &factor))
+    let numbers = Numbers::of(&factor, &other);
+    let errors = term.divergences(side, numbers.at());
+    let shape = [numbers.shape[0], 1];
+    Tensor::from_primitive::<NdArray>(like(errors, shape, &factor))
 }
 
 /// E of each row of W, n×1, on the tape if a factor is.

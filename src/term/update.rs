@@ -8,7 +8,7 @@ use pulp::Arch;
 use rayon::prelude::*;
 
 use super::{At, PartsOf};
-use crate::numerics::{Gamma, TASK};
+use crate::numerics::{Gamma, TASK, rows_in_task};
 use crate::penalty::{HostPenalty, Rows, Spread};
 
 /// The constants of an update.
@@ -25,11 +25,6 @@ pub(crate) struct WeightedPenalty<'a> {
     pub(crate) weight: Cow<'a, Spread>,
     /// Index of its weight among the tuned ones.
     pub(crate) tuned: Option<usize>,
-}
-
-/// Rows in one task.
-fn rows_in_task(rank: usize) -> usize {
-    (TASK / rank).max(1)
 }
 
 impl Step {
