@@ -284,17 +284,54 @@ pub(crate) fn rows_in_task(rank: usize) -> usize {
 /// Rows in one task of [`add_summed`], whatever the number of threads.
 const ROWS: usize = 1024;
 
-/// Sums an n×r matrix to the shape of a weight that is spread over it, and adds the sums.
-pub(crate) fn add_summed(matrix: &[f64], rank: usize, [rows, width]: [usize; 2], sums: &mut [f64]) {
-    let add_row = |sums: &mut [f64], row: &[f64]| {
-        if width == 1 {
-            sums[0] += row.iter().sum::<f64>();
-        } else {
-            sums.iter_mut()
-                .zip(row)
-                .for_each(|(sum, value)| *sum += value);
+/// Components that are summed together.
+const SIDE: usize = 4;
+
+/// Adds r numbers to as many, or to one.
+fn add_row(sums: &mut [f64], row: &[f64]) {
+    if let [sum] = sums {
+        *sum += row.iter().sum::<f64>();
+    } else {
+        add(sums, row);
+    }
+}
+
+/// Adds numbers to others. (It is inlined where it is compiled for each kind of processor.)
+#[inline(always)]
+pub(crate) fn add(to: &mut [f64], share: &[f64]) {
+    to.iter_mut()
+        .zip(share)
+        .for_each(|(to, share)| *to += share);
+}
+
+/// Adds the rows of r numbers to rows of sums, or to one row of sums, of r numbers or one each.
+pub(crate) fn add_rows(matrix: &[f64], rank: usize, width: usize, sums: &mut [f64]) {
+    let rows = matrix.chunks_exact(rank);
+    if sums.len() == rank && width == rank {
+        // (Sums of some components stay in registers.)
+        for (first, sums) in sums.chunks_mut(SIDE).enumerate() {
+            match sums.as_mut_array::<SIDE>() {
+                Some(sums) => {
+                    let mut totals = *sums;
+                    for row in rows.clone() {
+                        add(&mut totals, &row[first * SIDE..][..SIDE]);
+                    }
+                    *sums = totals;
+                }
+                None => rows.clone().for_each(|row| add(sums, &row[first * SIDE..])),
+            }
         }
-    };
+    } else if sums.len() == width {
+        rows.for_each(|row| add_row(sums, row));
+    } else {
+        let pairs = sums.chunks_exact_mut(width).zip(rows);
+        pairs.for_each(|(sums, row)| add_row(sums, row));
+    }
+}
+
+/// Sums an n×r matrix to the shape of a weight that is spread over it, and adds the sums. All cores
+/// work.
+pub(crate) fn add_summed(matrix: &[f64], rank: usize, [rows, width]: [usize; 2], sums: &mut [f64]) {
     if rows > 1 {
         let of_rows = sums.par_chunks_exact_mut(width).with_min_len(ROWS);
         let of_rows = of_rows.zip(matrix.par_chunks_exact(rank));
@@ -303,14 +340,11 @@ pub(crate) fn add_summed(matrix: &[f64], rank: usize, [rows, width]: [usize; 2],
     }
     let pieces = matrix.par_chunks(ROWS * rank).map(|piece| {
         let mut sums = vec![0.0; width];
-        let rows = piece.chunks_exact(rank);
-        rows.for_each(|row| add_row(&mut sums, row));
+        add_rows(piece, rank, width, &mut sums);
         sums
     });
     for piece in pieces.collect::<Vec<_>>() {
-        sums.iter_mut()
-            .zip(piece)
-            .for_each(|(sum, share)| *sum += share);
+        add(sums, &piece);
     }
 }
 

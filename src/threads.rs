@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 
 /// A thread without work asks for it all the time for this long.
 const EAGER: Duration = Duration::from_micros(20);
-/// It stays awake for this long.
+/// A thread without work stays awake for this long.
 const PATIENCE: Duration = Duration::from_millis(1);
 /// Then it sleeps, first for this long, and twice as long each time it finds no work.
 const NAP: Duration = Duration::from_micros(100);

@@ -6,7 +6,6 @@
 //! update for each entry of either factor.
 
 use std::borrow::Cow;
-use std::ops::Range;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
@@ -14,7 +13,7 @@ use rayon::prelude::*;
 
 use super::{Bunch, Data, ORDER, Span};
 use crate::factors::Side;
-use crate::numerics::{Gamma, TASK, rows_in_task, to_host};
+use crate::numerics::{Gamma, rows_in_task, to_host};
 use crate::penalty::{Rows, Spread, Weight};
 use crate::term::{
     At, Needs, PartsOf, RowBunch, RowResults, SharedTerm, Step, WeightedPenalty, through_penalties,
@@ -190,7 +189,7 @@ impl<'a> HostBunch<'a> {
             WeightedPenalty {
                 penalty: penalty.expect("it was asked for"),
                 weight,
-                tuned,
+                is_tracked: tuned.is_some(),
             }
         });
         terms.collect()
@@ -205,13 +204,13 @@ impl<'a> HostBunch<'a> {
         terms: &[WeightedPenalty<'_>],
         keeps: bool,
     ) -> (Vec<f64>, Vec<f64>) {
-        let (rank, gamma) = (at.rank, Gamma::new(self.rule(side).exponent));
-        let size = rows_in_task(rank) * rank;
+        let step = self.step_of(side);
         let room = || self.bunch.spare.piece(at.factor.len());
         if terms.is_empty()
             && !keeps
             && let Some((mut negative, positive)) = self.term.numerators(side, at, &room)
         {
+            let size = rows_in_task(at.rank) * at.rank;
             let old = at.factor.par_chunks(size);
             let tasks = negative.par_chunks_mut(size).zip(old);
             tasks.for_each(|(negative, old)| {
@@ -219,16 +218,15 @@ impl<'a> HostBunch<'a> {
                 for ((numerator, denominator), old) in
                     negative.iter_mut().zip(denominators).zip(old)
                 {
-                    let ratio = *numerator / denominator.max(self.floor);
-                    *numerator = old * gamma.gain(ratio, self.floor);
+                    let ratio = *numerator / denominator.max(step.floor);
+                    *numerator = old * step.gamma.gain(ratio, step.floor);
                 }
             });
             return (negative, Vec::new());
         }
         let room = self.bunch.spare.take(at.factor.len());
-        let mut parts = self.term.parts(side, at, room);
-        let nothing = |_: Range<usize>, _: &mut [f64], _: &mut [f64]| {};
-        self.step_of(side).apply(at, terms, &mut parts, nothing);
+        let apply = step.apply(at, terms, |_, _, _| ());
+        let parts = self.term.finished_parts(side, at, room, &apply);
         (parts.negative, parts.positive)
     }
 
@@ -377,51 +375,46 @@ impl<'a> HostBunch<'a> {
         let outer_error = self.bunch.processes.total(errors.iter().sum());
         let mut gradients: Vec<Vec<f64>> = shapes.iter().map(|[a, b]| vec![0.0; a * b]).collect();
         let terms = [self.terms(Side::W, lambda), self.terms(Side::H, lambda)];
-        while let Some(update) = updates.pop() {
-            let (own, other) = match update.side {
-                Side::W => (0, 1),
-                Side::H => (1, 0),
+        let (on_w, _) = self.bunch.tuned();
+        // Cotangents that are not yet added to α.
+        let mut waiting = [Vec::new(), Vec::new()];
+        while let Some(Passed {
+            side,
+            before,
+            after,
+            inverse,
+        }) = updates.pop()
+        {
+            let (own, other, tuned) = match side {
+                Side::W => (0, 1, 0..on_w),
+                Side::H => (1, 0, on_w..shapes.len()),
             };
             // The start does not depend on λ: nothing is carried back to it.
             let moved = |side: Side| updates.iter().any(|earlier| earlier.side == side);
             let needs = Needs {
-                factor: moved(update.side),
-                other: moved(update.side.other()),
+                factor: moved(side),
+                other: moved(side.other()),
             };
-            let Passed {
-                side,
-                before,
-                after,
-                inverse,
-            } = update;
             let at = before.at(side);
             let mut of = PartsOf {
                 negative: self.room(inverse.len()),
                 positive: inverse,
             };
-            let mut factor = std::mem::take(&mut alpha[own]);
+            let factor = &mut alpha[own];
+            let more = std::mem::take(&mut waiting[own]);
             self.step_of(side)
-                .transpose([at.factor, &after], &mut of, &mut factor);
+                .transpose([at.factor, &after], &mut of, factor, &more);
             let bars = self.term.parts_cotangent(side, at, &of, needs);
-            if let Some(share) = bars.other {
-                add(&mut alpha[other], &share);
-                self.keep(share);
-            }
             let through_parts = bars.factor.unwrap_or_default();
-            let weights = through_penalties(at, &terms[own], &of, &through_parts, &mut factor);
-            for (index, rows) in weights {
-                gradients[index]
-                    .iter_mut()
-                    .zip(rows)
-                    .for_each(|(sum, share)| *sum += share);
-            }
-            alpha[own] = factor;
+            let gradients = gradients[tuned].iter_mut().map(Vec::as_mut_slice);
+            through_penalties(at, &terms[own], &of, &through_parts, factor, gradients);
+            // (Updates of both factors alternate.)
+            waiting[other] = bars.other.unwrap_or_default();
             let after = Arc::try_unwrap(after).unwrap_or_default();
-            let spent = [of.negative, of.positive, through_parts, after];
+            let spent = [of.negative, of.positive, through_parts, more, after];
             spent.into_iter().for_each(|memory| self.keep(memory));
         }
         // Weights that the rows of all processes share.
-        let (on_w, _) = self.bunch.tuned();
         for (gradient, [rows, _]) in gradients[..on_w].iter_mut().zip(shapes) {
             if *rows == 1 {
                 self.bunch.processes.sum(gradient);
@@ -433,14 +426,4 @@ impl<'a> HostBunch<'a> {
             gradients,
         }
     }
-}
-
-/// Adds on all cores.
-fn add(to: &mut [f64], share: &[f64]) {
-    let tasks = to.par_chunks_mut(TASK).zip(share.par_chunks(TASK));
-    tasks.for_each(|(to, share)| {
-        to.iter_mut()
-            .zip(share)
-            .for_each(|(to, share)| *to += share)
-    });
 }

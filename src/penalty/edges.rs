@@ -279,7 +279,7 @@ fn some<const K: usize>(row: &[f64], from: usize) -> [f64; K] {
 struct Given<'a> {
     w: Rows<'a>,
     weight: &'a Spread,
-    /// The cotangents of p⁺ and p⁻.
+    /// The cotangents of p⁺ and p⁻, if they are given.
     parts: [Rows<'a>; 2],
 }
 
@@ -425,7 +425,11 @@ impl<E: EdgeOnHost> HostPenalty for E {
             given: Given {
                 w,
                 weight,
-                parts: [w; 2],
+                // (They have none.)
+                parts: [Rows {
+                    values: &[],
+                    rank: w.rank,
+                }; 2],
             },
             rows,
             out: [positive, negative],

@@ -56,6 +56,7 @@ impl Spread {
         Self { values, shape }
     }
 
+    /// Rows and columns.
     pub(crate) fn shape(&self) -> [usize; 2] {
         self.shape
     }
@@ -81,49 +82,6 @@ impl Spread {
             weighted.map(|(weight, w)| weight * of(*w)).sum::<f64>()
         });
         of_rows.sum()
-    }
-
-    /// Numbers for each entry of some rows, summed to the shape of the weight: one number for each of
-    /// its columns, in each row if rows have weights of their own.
-    pub(crate) fn summed(&self, entries: &[f64], rank: usize) -> Vec<f64> {
-        let width = self.shape[1];
-        let count = if self.is_shared() {
-            1
-        } else {
-            entries.len() / rank
-        };
-        let mut sums = vec![0.0; count * width];
-        for (i, row) in entries.chunks_exact(rank).enumerate() {
-            let first = if count == 1 { 0 } else { i * width };
-            let sums = &mut sums[first..first + width];
-            if width == 1 {
-                sums[0] += row.iter().sum::<f64>();
-            } else {
-                let components = sums.iter_mut().zip(row);
-                components.for_each(|(sum, value)| *sum += value);
-            }
-        }
-        sums
-    }
-
-    /// The sums of consecutive rows as one: added if all rows share the weight, otherwise one after
-    /// another.
-    pub(crate) fn joined<'a>(&self, sums: impl Iterator<Item = &'a Vec<f64>>) -> Vec<f64> {
-        let mut all = Vec::with_capacity(self.values.len());
-        for sums in sums {
-            if self.is_shared() && !all.is_empty() {
-                let components = all.iter_mut().zip(sums);
-                components.for_each(|(all, sum): (&mut f64, _)| *all += sum);
-            } else {
-                all.extend_from_slice(sums);
-            }
-        }
-        all
-    }
-
-    /// Returns true if all rows have the same weights.
-    fn is_shared(&self) -> bool {
-        self.shape[0] == 1
     }
 
     /// The weights of some components of a row.
@@ -192,7 +150,7 @@ mod tests {
 
     use super::*;
     use crate::device::Device;
-    use crate::numerics::{Precision, to_host};
+    use crate::numerics::{Precision, add_summed, to_host};
     use crate::penalty::{Graph, Penalty, Smooth, Steps};
 
     const ROWS: usize = 7;
@@ -228,15 +186,15 @@ mod tests {
         let [mut of_w, mut of_weights] = [(); 2].map(|()| vec![0.0; ROWS * rank]);
         let parts = [first, second];
         // (In two pieces, like tasks.)
-        let cut = 3 * rank;
         for range in [0..3, 3..ROWS] {
             let place = range.start * rank..range.end * rank;
             let (of_w, of_weights) = (&mut of_w[place.clone()], &mut of_weights[place]);
             loops.add_cotangent(w, &weight, parts, range, of_w, of_weights);
         }
-        let pieces = [&of_weights[..cut], &of_weights[cut..]];
-        let pieces = pieces.map(|piece| weight.summed(piece, rank));
-        [positive, negative, of_w, weight.joined(pieces.iter())]
+        let shape = weight.shape();
+        let mut of_weight = vec![0.0; shape[0] * shape[1]];
+        add_summed(&of_weights, rank, shape, &mut of_weight);
+        [positive, negative, of_w, of_weight]
     }
 
     /// The largest difference, relative to the largest number of each.
@@ -262,16 +220,16 @@ mod tests {
         // (Components are computed eight, four and one at a time.)
         for (penalty, rank) in penalties
             .iter()
-            .flat_map(|penalty| [(penalty, 3), (penalty, 13)])
+            .flat_map(|penalty| [3, 8, 13].map(|rank| (penalty, rank)))
         {
             for shape in [[1, 1], [1, rank], [ROWS, 1], [ROWS, rank]] {
                 let expected = by_tensors(penalty.as_ref(), rank, shape);
                 let mut found = by_loops(penalty.as_ref(), rank, shape);
                 let name = penalty.name();
-                assert!(apart(&expected, &found) < 1e-14, "{name} {shape:?}");
+                assert!(apart(&expected, &found) < 1e-14, "{name} {rank} {shape:?}");
                 // A control: a change is noticed.
                 found[3][0] *= 1.001;
-                assert!(apart(&expected, &found) > 1e-6, "{name} {shape:?}");
+                assert!(apart(&expected, &found) > 1e-6, "{name} {rank} {shape:?}");
             }
         }
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use burn::tensor::{DType, Tensor, TensorData};
 
-use super::{Penalty, Rows, Spread, constant_like, host};
+use super::{HostPenalty, Penalty, Rows, Spread, constant_like, host};
 use crate::error::{Error, Result};
 use crate::numerics::to_host;
 use crate::split::Split;
@@ -135,18 +135,16 @@ impl PenaltyTerm {
         self.split_with(w, &self.weight(w))
     }
 
-    /// Returns true if updates on plain numbers use its penalty's loops instead of tensor operations:
-    /// in 64 bits, if it couples rows. (In 32 bits the tensor form has the floors and the rounding of
-    /// that type.)
-    pub(crate) fn has_loops_for(&self, w: &Tensor<2>) -> bool {
-        let penalty = &self.penalty;
-        w.dtype() == DType::F64 && penalty.coupling().is_some() && penalty.on_host().is_some()
+    /// Its penalty's loops on plain numbers, if they serve beside tensors: in 64 bits, if it couples
+    /// rows. (In 32 bits the tensor form has the floors and the rounding of that type.)
+    pub(crate) fn loops_for(&self, w: &Tensor<2>) -> Option<&dyn HostPenalty> {
+        let loops = self.penalty.on_host();
+        loops.filter(|_| w.dtype() == DType::F64 && self.penalty.coupling().is_some())
     }
 
     /// [`split_with`](Self::split_with) off the tape, by its penalty's loops if there are some.
     pub(crate) fn split_by_loops(&self, w: &Tensor<2>, weight: &Tensor<2>) -> Split {
-        let loops = self.penalty.on_host();
-        let Some(loops) = loops.filter(|_| self.has_loops_for(w)) else {
+        let Some(loops) = self.loops_for(w) else {
             return self.split_with(w, weight);
         };
         let (values, weight) = (to_host(w), Spread::new(to_host(weight), weight.dims()));

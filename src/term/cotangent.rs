@@ -75,6 +75,9 @@ pub(super) struct Cotangent<'a, T> {
     pub(super) memory: &'a mut Memory<T>,
 }
 
+/// Numbers in the largest memory that is kept (2 MB).
+const LARGEST_SPARE: usize = 1 << 18;
+
 /// Matrices of a block: its rows, the cotangents of N and P (or of errors), and the sums.
 const MATRICES: usize = 4;
 
@@ -90,31 +93,33 @@ pub(super) struct Memory<T> {
 }
 
 /// Working memory of earlier passes for the next ones. New memory is cleared first, which costs some
-/// percent of a small pass.
+/// percent of a small pass. (Large memory is given back.)
 #[derive(Debug)]
-pub(super) struct Kept<T>(Mutex<Vec<Memory<T>>>);
+pub(super) struct SpareMemory<T>(Mutex<Vec<Memory<T>>>);
 
-impl<T> Default for Kept<T> {
+impl<T> Default for SpareMemory<T> {
     fn default() -> Self {
         Self(Mutex::default())
     }
 }
 
-impl<T: Real> Kept<T> {
+impl<T: Real> SpareMemory<T> {
     /// Memory for so many rows.
-    pub(super) fn take(&self, of: &Of<'_>, rows: usize, rank: usize) -> Memory<T> {
+    pub(super) fn take(&self, of: Of<'_>, rows: usize, rank: usize) -> Memory<T> {
         let kept = self.0.lock().pop();
         let fits = kept.filter(|memory| memory.holds(of, rows, rank));
         fits.unwrap_or_else(|| Memory::new(of, rows, rank))
     }
 
     pub(super) fn keep(&self, memory: Memory<T>) {
-        self.0.lock().push(memory);
+        if memory.lengths.iter().sum::<usize>() <= LARGEST_SPARE {
+            self.0.lock().push(memory);
+        }
     }
 }
 
 impl<T: Real> Memory<T> {
-    pub(super) fn new(of: &Of<'_>, rows: usize, rank: usize) -> Self {
+    pub(super) fn new(of: Of<'_>, rows: usize, rank: usize) -> Self {
         let lengths = Self::lengths(of, rows, rank);
         Self {
             blocks: Aligned::new(lengths[0]),
@@ -125,13 +130,13 @@ impl<T: Real> Memory<T> {
         }
     }
 
-    fn holds(&self, of: &Of<'_>, rows: usize, rank: usize) -> bool {
+    fn holds(&self, of: Of<'_>, rows: usize, rank: usize) -> bool {
         let [blocks, lines] = Self::lengths(of, rows, rank);
         rank == self.rank && blocks <= self.lengths[0] && lines <= self.lengths[1]
     }
 
     /// Numbers in blocks and in lines.
-    fn lengths(of: &Of<'_>, rows: usize, rank: usize) -> [usize; 2] {
+    fn lengths(of: Of<'_>, rows: usize, rank: usize) -> [usize; 2] {
         // (Whole blocks, and whole vectors of components, on every machine.)
         let rows = rows.next_multiple_of(WIDE * MOST_LANES);
         let lines = match rank {
@@ -251,7 +256,7 @@ impl<T: Real> WithSimd for Cotangent<'_, T> {
                     Of::ColumnParts(..) => to.add(simd, at, [t], [rows(0, of_negative)]),
                     Of::Nothing => {
                         to.add(simd, at, [negative], [rows(0, of_negative)]);
-                        for second in second {
+                        if let [second] = second {
                             second.add(simd, at, [positive], [rows(0, of_negative)]);
                         }
                     }

@@ -20,7 +20,7 @@ use super::pass::What;
 use super::quadratic::Quadratic;
 use super::sparse::Sparse;
 use super::tile::Weighting;
-use super::walk::{Job, Walk};
+use super::walk::{Job, Then, Walk};
 use super::{At, Bars, DataTerm, Denominator, Moves, Needs, PartsOf, SharedTerm};
 use crate::criterion::Entries;
 use crate::divergence::Fused;
@@ -160,36 +160,34 @@ impl<T: Real> Dense<T> {
         }
     }
 
-    /// N and P of a side, from its own blocks.
-    fn parts_of_rows(&self, side: Side, at: At<'_>, room: PartsOf) -> PartsOf {
+    /// N and P of a side, from its own blocks, with what remains to be done with them.
+    fn parts_of_rows(&self, side: Side, at: At<'_>, room: PartsOf, then: &Then<'_>) -> PartsOf {
         let sums = &sums(at.other, at.rank);
         let mut parts = room.resized(at.factor.len());
+        let gaps = self.gaps(side);
+        let then = |first: usize, negative: &mut [f64], positive: &mut [f64]| {
+            if let Some(gaps) = gaps {
+                positive.fill(0.0);
+                gaps.add_to_lines(first, sums, at.other, positive);
+            }
+            then(first, negative, positive);
+        };
         let job = Job {
             sums: if self.is_constant() { sums } else { &[] },
+            then: Some(&then),
             ..Job::new(at)
         };
         let PartsOf { negative, positive } = &mut parts;
-        let (gaps, x) = (self.gaps(side), self.side(side));
-        // (With gaps, the pass computes N alone.)
-        let of_pass: &mut [f64] = if gaps.is_some() { &mut [] } else { positive };
-        self.updates().over(What::Parts, x, &job, negative, of_pass);
-        if let Some(gaps) = gaps {
-            gaps.complement(sums, at.other, positive);
-        }
+        self.updates(side)
+            .over(What::Parts, self.side(side), &job, negative, positive);
         parts
     }
 
     /// N and P of H, from the blocks of W, and the errors of W's rows if they are requested. If P is
     /// the same for all rows, it is left empty.
     fn parts_of_columns(&self, at: At<'_>, errors: bool) -> (PartsOf, Vec<f64>) {
-        let (mut parts, errors) = self.updates().parts_of_columns(&self.of_w, at, errors);
-        if let Some(gaps) = &self.gaps {
-            parts.positive.resize(at.factor.len(), 0.0);
-            let sums = sums(at.other, at.rank);
-            let columns = &gaps.columns;
-            columns.complement(&sums, at.other, &mut parts.positive);
-        }
-        (parts, errors)
+        self.updates(Side::W)
+            .parts_of_columns(&self.of_w, at, errors)
     }
 
     /// The same, from the last evaluation of D if it was at these factors.
@@ -211,15 +209,17 @@ impl<T: Real> Dense<T> {
             divergence: &self.divergence,
             weighting: self.of_w.weighting,
             floor: self.floor,
+            gaps: None,
         }
     }
 
-    /// The same for the parts of updates.
-    fn updates(&self) -> Walk<'_> {
+    /// The same for the parts of updates, over the rows of a side.
+    fn updates(&self, side: Side) -> Walk<'_> {
         let mut walk = self.errors();
-        if self.gaps.is_some() {
-            // Sums of ∇⁻, a multiple of x, are over all entries; `Gaps` makes those of ∇⁺.
+        if let Some(gaps) = &self.gaps {
+            // Sums of ∇⁻, a multiple of x, are over all entries; those of ∇⁺ are without gaps.
             walk.weighting = Weighting::Zeroed;
+            walk.gaps = Some(gaps.by_lines(side));
         }
         walk
     }
@@ -236,6 +236,7 @@ impl<T: Real> Dense<T> {
             divergence,
             weighting: of_w.weighting,
             floor: self.floor,
+            gaps: None,
         };
         Some((walk, of_w))
     }
@@ -249,10 +250,7 @@ impl<T: Real> Dense<T> {
 
     /// The entries of a side that are not fitted, line by line.
     fn gaps(&self, side: Side) -> Option<&Lists> {
-        self.gaps.as_ref().map(|gaps| match side {
-            Side::W => &gaps.rows,
-            Side::H => &gaps.columns,
-        })
+        self.gaps.as_ref().map(|gaps| gaps.by_lines(side)[0])
     }
 }
 
@@ -294,7 +292,7 @@ impl<T: Real> DataTerm for Dense<T> {
             return quadratic.parts(self.side(side), side, at, room);
         }
         if side == Side::W {
-            return self.parts_of_rows(side, at, room);
+            return self.parts_of_rows(side, at, room, &|_, _, _| ());
         }
         let mut parts = self.parts_of_h(at);
         if self.is_constant() {
@@ -304,6 +302,15 @@ impl<T: Real> DataTerm for Dense<T> {
             (0..self.of_w.columns).for_each(|_| positive.extend_from_slice(&sums));
             parts.positive = positive;
         }
+        parts
+    }
+
+    fn finished_parts(&self, side: Side, at: At<'_>, room: PartsOf, then: &Then<'_>) -> PartsOf {
+        if side == Side::W && self.quadratic.is_none() {
+            return self.parts_of_rows(side, at, room, then);
+        }
+        let mut parts = self.parts(side, at, room);
+        parts.finish(at.rank, then);
         parts
     }
 
@@ -319,7 +326,7 @@ impl<T: Real> DataTerm for Dense<T> {
         let negative = match side {
             Side::W => {
                 let (mut negative, job) = (room(), Job::new(at));
-                self.updates()
+                self.updates(side)
                     .over(What::Parts, &self.of_w, &job, &mut negative, &mut []);
                 negative
             }
@@ -337,7 +344,7 @@ impl<T: Real> DataTerm for Dense<T> {
             return self.parts(side, at, PartsOf::default()).positive;
         };
         let mut positive = vec![0.0; at.factor.len()];
-        gaps.complement(&sums, at.other, &mut positive);
+        gaps.add_complement(&sums, at.other, &mut positive);
         positive
     }
 
@@ -358,7 +365,7 @@ impl<T: Real> DataTerm for Dense<T> {
         };
         let PartsOf { negative, positive } = &mut dot;
         let side_data = self.side(side);
-        self.updates()
+        self.updates(side)
             .over(What::PartsTangent, side_data, &job, negative, positive);
         if let (Some(gaps), Some(other)) = (self.gaps(side), moves.other) {
             gaps.add_complement(&sums, other, positive);
@@ -371,20 +378,15 @@ impl<T: Real> DataTerm for Dense<T> {
             return quadratic.parts_cotangent(self.side(side.other()), at, of, needs);
         }
         let mut bars = if side == Side::H {
-            let updates = self.updates();
+            let updates = self.updates(Side::W);
             updates.cotangent_of_columns(&self.of_w, at, of, needs)
         } else {
             let given = Of::Parts(&of.negative, &of.positive);
-            self.updates().cotangent(self.side(side), at, given, needs)
+            self.updates(side)
+                .cotangent(self.side(side), at, given, needs)
         };
-        if let Some(other) = &mut bars.other {
-            let sums = sums(&of.positive, at.rank);
-            if self.is_constant() {
-                add_to_rows(other, &sums);
-            }
-            if let Some(gaps) = self.gaps(side.other()) {
-                gaps.add_complement(&sums, &of.positive, other);
-            }
+        if let Some(other) = bars.other.as_mut().filter(|_| self.is_constant()) {
+            add_to_rows(other, &sums(&of.positive, at.rank));
         }
         bars
     }
@@ -480,7 +482,7 @@ mod tests {
                     floor: Precision::F64.floor(),
                 };
                 let term = Dense::<f64>::new(&problem, asked);
-                let by_rows = term.parts_of_rows(Side::H, at, PartsOf::default());
+                let by_rows = term.parts_of_rows(Side::H, at, PartsOf::default(), &|_, _, _| ());
                 let (by_columns, errors) = term.parts_of_columns(at, true);
                 let whole = term.parts(Side::H, at, PartsOf::default());
                 assert!(close(&by_rows.negative, &by_columns.negative), "{beta}");
@@ -503,10 +505,10 @@ mod tests {
                 assert_eq!(kept.positive, by_columns.positive);
                 let given = Of::Parts(&bars.negative, &bars.positive);
                 let own = term
-                    .updates()
+                    .updates(Side::H)
                     .cotangent(term.side(Side::H), at, given, needs);
                 let other = term
-                    .updates()
+                    .updates(Side::W)
                     .cotangent_of_columns(&term.of_w, at, &bars, needs);
                 let [a, b] = [own, other].map(|bars| [bars.factor.unwrap(), bars.other.unwrap()]);
                 assert!(close(&a[0], &b[0]) && close(&a[1], &b[1]), "{beta}");

@@ -3,6 +3,7 @@
 use pulp::{Arch, Simd, WithSimd};
 use rayon::prelude::*;
 
+use crate::factors::Side;
 use crate::problem::Weights;
 
 /// Indices in one task, and the most lines.
@@ -49,8 +50,8 @@ impl Lists {
 /// is computed as the sum over all minus these.
 #[derive(Debug)]
 pub(super) struct Gaps {
-    pub(super) rows: Lists,
-    pub(super) columns: Lists,
+    rows: Lists,
+    columns: Lists,
 }
 
 impl Gaps {
@@ -65,39 +66,38 @@ impl Gaps {
             && (0..m).all(|j| 2 * columns.places(j).len() <= n);
         few.then_some(Self { rows, columns })
     }
+
+    /// The gaps in the lines of a side, and in those of the other.
+    pub(super) fn by_lines(&self, side: Side) -> [&Lists; 2] {
+        match side {
+            Side::W => [&self.rows, &self.columns],
+            Side::H => [&self.columns, &self.rows],
+        }
+    }
 }
 
 impl Lists {
-    /// `Σ_j values_j` over all indices except the gaps, for each row of `out`.
+    /// Adds `Σ_j values_j` over all indices except the gaps to each row of `out`. All cores work.
     ///
     /// # Shapes
     /// `sums` r, `values` r for each index, `out` r for each line.
-    pub(super) fn complement(&self, sums: &[f64], values: &[f64], out: &mut [f64]) {
-        self.over_gaps(sums, values, false, out);
-    }
-
-    /// The same, added.
     pub(super) fn add_complement(&self, sums: &[f64], values: &[f64], out: &mut [f64]) {
-        self.over_gaps(sums, values, true, out);
-    }
-
-    fn over_gaps(&self, sums: &[f64], values: &[f64], adds: bool, out: &mut [f64]) {
         let rank = sums.len();
         // (A few columns of a tall matrix have many gaps each.)
         let each = self.places.len() / (self.starts.len() - 1).max(1);
         let lines = (TASK / each.max(1)).clamp(1, LINES);
         let tasks = out.par_chunks_mut(lines * rank).enumerate();
-        tasks.for_each(|(task, out)| {
-            if !adds {
-                out.fill(0.0);
-            }
-            Arch::new().dispatch(Complement {
-                lists: self,
-                first: task * lines,
-                sums,
-                values,
-                out,
-            });
+        tasks.for_each(|(task, out)| self.add_to_lines(task * lines, sums, values, out));
+    }
+
+    /// The same for the lines of `out`, of which the first is given.
+    pub(super) fn add_to_lines(&self, first: usize, sums: &[f64], values: &[f64], out: &mut [f64]) {
+        Arch::new().dispatch(Complement {
+            lists: self,
+            first,
+            sums,
+            values,
+            out,
         });
     }
 }

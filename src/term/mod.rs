@@ -55,7 +55,10 @@ pub(crate) use tape::{
 };
 pub(crate) use update::{Step, WeightedPenalty, through_penalties};
 
+use rayon::prelude::*;
+
 use crate::factors::Side;
+use crate::numerics::rows_in_task;
 
 /// Both factors as plain numbers, row by row: "the factor" and "the other factor".
 ///
@@ -95,6 +98,16 @@ pub struct PartsOf {
 }
 
 impl PartsOf {
+    /// Calls a function with N and P of some rows, of which the first is given, and so for all rows.
+    fn finish(&mut self, rank: usize, then: &(dyn Fn(usize, &mut [f64], &mut [f64]) + Sync)) {
+        let rows = rows_in_task(rank);
+        let tasks = self.negative.par_chunks_mut(rows * rank);
+        let tasks = tasks.zip(self.positive.par_chunks_mut(rows * rank));
+        tasks
+            .enumerate()
+            .for_each(|(task, (negative, positive))| then(task * rows, negative, positive));
+    }
+
     /// The same memory for parts of another length. Old numbers may still be in it.
     fn resized(mut self, length: usize) -> Self {
         for part in [&mut self.negative, &mut self.positive] {
@@ -153,6 +166,20 @@ pub trait DataTerm: Debug + Send + Sync {
 
     /// N and P of an update of one factor, in `room`, which is reused memory or empty.
     fn parts(&self, side: Side, at: At<'_>, room: PartsOf) -> PartsOf;
+
+    /// [`parts`](Self::parts) after `then` was called with N and P of some rows, of which the first is
+    /// given, and so for all rows. (While the numbers of these rows are still in the cache.)
+    fn finished_parts(
+        &self,
+        side: Side,
+        at: At<'_>,
+        room: PartsOf,
+        then: &(dyn Fn(usize, &mut [f64], &mut [f64]) + Sync),
+    ) -> PartsOf {
+        let mut parts = self.parts(side, at, room);
+        parts.finish(at.rank, then);
+        parts
+    }
 
     /// N alone, in `room`, and the row that P has everywhere: [`Denominator::Sums`]. `None` if the term
     /// has no cheaper way than [`parts`](Self::parts).

@@ -3,7 +3,7 @@
 use ndarray::ArrayView2;
 use rayon::prelude::*;
 
-use super::cotangent::Kept;
+use super::cotangent::SpareMemory;
 use super::kernel::WIDE;
 use super::tile::{Blocks, Numbers, Weighting};
 use super::walk::RowSource;
@@ -20,7 +20,7 @@ pub(super) struct OneSide<T> {
     weights: Option<Aligned<T>>,
     length: usize,
     pub(super) weighting: Weighting,
-    kept: Kept<T>,
+    spare: SpareMemory<T>,
 }
 
 /// The numbers of X. Half of the bits take half the memory, and are read in half the time.
@@ -107,8 +107,8 @@ impl<T: Real> RowSource<T> for OneSide<T> {
         run(self.blocks(weighting), first / rows_per_block::<T>());
     }
 
-    fn kept(&self) -> Option<&Kept<T>> {
-        Some(&self.kept)
+    fn spare(&self) -> Option<&SpareMemory<T>> {
+        Some(&self.spare)
     }
 }
 
@@ -150,7 +150,7 @@ impl<T: Real> OneSide<T> {
             },
             weights: weights.map(|weights| packed(shape, lanes, &|i, j| weights[[i, j]])),
             length: rows.next_multiple_of(lanes) * columns,
-            kept: Kept::default(),
+            spare: SpareMemory::default(),
         }
     }
 

@@ -97,6 +97,7 @@ impl Streamed {
                 Weighting::Array
             },
             floor: self.floor,
+            gaps: None,
         }
     }
 

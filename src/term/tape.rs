@@ -1,9 +1,10 @@
 //! The data term as two operations on Burn's tape: an update, and the errors.
 //!
-//! A node of the tape has one output, so a whole update is one node. Its inputs are the factors, the
-//! weighted parts of penalties, and the weights of penalties that are loops on plain numbers: a
-//! penalty that couples rows would be some twenty tensor operations. Its output is the updated
-//! factor, `w ((N + p⁻) / (P + p⁺))^γ`. Inputs that are not tracked cost nothing in the backward pass.
+//! A node of the tape has one output, so a whole update is one node. Its inputs are the factors and
+//! the weighted parts of penalties. The weights of up to two penalties that couple rows are inputs
+//! too, and their loops run inside the node; as tensor operations such a penalty would be some twenty.
+//! The output is the updated factor, `w ((N + p⁻) / (P + p⁺))^γ`. Inputs that are not tracked cost
+//! nothing in the backward pass.
 //! Adjoint mode calls the same transposed derivatives without a tape.
 #![expect(deprecated, reason = "every item of burn-ndarray is; see device.rs")]
 
@@ -109,7 +110,8 @@ pub(crate) struct Penalties {
     coupled: Vec<(Arc<dyn Penalty>, Tensor<2>)>,
 }
 
-/// (Each number of inputs is a type of its own.)
+/// The largest number of such penalties; others are tensor operations. (Each number of inputs is a type
+/// of its own.)
 const MOST_COUPLED: usize = 2;
 
 impl Penalties {
@@ -118,7 +120,7 @@ impl Penalties {
         let mut coupled = Vec::new();
         let mut parts: Option<Split> = None;
         for term in &rule.terms {
-            if coupled.len() < MOST_COUPLED && term.has_loops_for(factor) {
+            if coupled.len() < MOST_COUPLED && term.loops_for(factor).is_some() {
                 coupled.push((term.penalty.clone(), term.weight(factor)));
             } else {
                 let split = term.weighted_split(factor);
@@ -156,24 +158,20 @@ impl Penalties {
 #[derive(Debug, Clone)]
 struct Coupled {
     penalty: Arc<dyn Penalty>,
-    weight: Spread,
+    weight: NdArrayTensor,
 }
 
-impl Coupled {
-    fn weighted(&self, place: usize) -> WeightedPenalty<'_> {
-        let penalty = self.penalty.on_host();
-        WeightedPenalty {
-            penalty: penalty.expect("only penalties with such a form come here"),
-            weight: Cow::Borrowed(&self.weight),
-            tuned: Some(place),
-        }
-    }
-}
-
+/// On plain numbers. All weights are tracked.
 fn weighted(coupled: &[Coupled]) -> Vec<WeightedPenalty<'_>> {
-    let all = coupled.iter().enumerate();
-    all.map(|(place, coupled)| coupled.weighted(place))
-        .collect()
+    let weighted = coupled.iter().map(|Coupled { penalty, weight }| {
+        let spread = Spread::new(view(weight).into_owned(), shape_of(weight));
+        WeightedPenalty {
+            penalty: penalty.on_host().expect("its loops serve here"),
+            weight: Cow::Owned(spread),
+            is_tracked: true,
+        }
+    });
+    weighted.collect()
 }
 
 /// The updated factor, and the saved values for its backward pass. The inputs are those of
@@ -190,7 +188,7 @@ fn forward<'a>(
     };
     let coupled = penalties.zip(weights).map(|(penalty, weight)| Coupled {
         penalty: penalty.clone(),
-        weight: Spread::new(view(weight).into_owned(), shape_of(weight)),
+        weight: weight.clone(),
     });
     let coupled: Vec<Coupled> = coupled.collect();
     let floor = match factor.dtype() {
@@ -201,17 +199,18 @@ fn forward<'a>(
     let step = Step { gamma, floor };
     let numbers = Numbers::of(factor, other);
     let (at, rank) = (numbers.at(), numbers.shape[1]);
-    let mut parts = term.parts(side, at, PartsOf::default());
     let (less, more) = (Broadcast::of(negative), Broadcast::of(positive));
     let add = |rows: Range<usize>, negative: &mut [f64], positive: &mut [f64]| {
         less.add_to(rows.clone(), rank, negative);
         more.add_to(rows, rank, positive);
     };
-    step.apply(at, &weighted(&coupled), &mut parts, add);
+    let penalties = weighted(&coupled);
+    let apply = step.apply(at, &penalties, add);
     let PartsOf {
         negative: updated,
         positive: inverse,
-    } = parts;
+    } = term.finished_parts(side, at, PartsOf::default(), &apply);
+    drop(apply);
     let updated = like(updated, numbers.shape, factor);
     let saved = SavedUpdate {
         term: term.clone(),
@@ -228,8 +227,8 @@ fn forward<'a>(
 }
 
 impl SavedUpdate {
-    /// Cotangents of both factors and of N and P, from that of the updated factor:
-    /// `q̄ = w γ q^(γ−1) α`, `N̄ = q̄/P`, `P̄ = −q q̄/P`, `w̄ = q^γ α + …`.
+    /// Cotangents of both factors, of N and P, and of the weights of coupled penalties, from that of
+    /// the updated factor: `q̄ = w γ q^(γ−1) α`, `N̄ = q̄/P`, `P̄ = −q q̄/P`, `w̄ = q^γ α + …`.
     fn back(self, alpha: &[f64], needs: Needs) -> Transposed {
         let numbers = Numbers::of(&self.factor, &self.other);
         let at = numbers.at();
@@ -240,11 +239,17 @@ impl SavedUpdate {
         let mut share = alpha.to_vec();
         let updated = view(&self.updated);
         let step = self.step;
-        step.transpose([at.factor, &updated], &mut of, &mut share);
+        step.transpose([at.factor, &updated], &mut of, &mut share, &[]);
         let mut bars = self.term.parts_cotangent(self.side, at, &of, needs);
         let (coupled, through_parts) = (weighted(&self.coupled), bars.factor.take());
         let through_parts = through_parts.unwrap_or_default();
-        let weights = through_penalties(at, &coupled, &of, &through_parts, &mut share);
+        let weights = self.coupled.iter().map(|coupled| {
+            let [rows, width] = shape_of(&coupled.weight);
+            vec![0.0; rows * width]
+        });
+        let mut weights: Vec<Vec<f64>> = weights.collect();
+        let gradients = weights.iter_mut().map(Vec::as_mut_slice);
+        through_penalties(at, &coupled, &of, &through_parts, &mut share, gradients);
         if needs.factor {
             bars.factor = Some(share);
         }
@@ -257,8 +262,8 @@ struct Transposed {
     bars: Bars,
     /// Those of N and P, and so of the penalties' parts.
     of: PartsOf,
-    /// Those of the weights of penalties on plain numbers.
-    weights: Vec<(usize, Vec<f64>)>,
+    /// Those of the weights of coupled penalties.
+    weights: Vec<Vec<f64>>,
 }
 
 #[derive(Debug)]
@@ -285,7 +290,7 @@ impl<const N: usize> Backward<NdArray, N> for UpdateBackward {
             })
         });
         let bars = [bars.factor, bars.other].into_iter().chain(of_parts);
-        let bars = bars.chain(weights.into_iter().map(|(_, weight)| Some(weight)));
+        let bars = bars.chain(weights.into_iter().map(Some));
         for ((node, bar), shape) in parents.into_iter().zip(bars).zip(shapes) {
             if let (Some(node), Some(bar)) = (node, bar) {
                 grads.register::<NdArray>(node.id, like(bar, shape, &factor));

@@ -4,11 +4,11 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use pulp::Arch;
+use pulp::{Arch, Simd, WithSimd};
 use rayon::prelude::*;
 
 use super::{At, PartsOf};
-use crate::numerics::{Gamma, TASK, rows_in_task};
+use crate::numerics::{Gamma, TASK, add, add_rows, rows_in_task};
 use crate::penalty::{HostPenalty, Rows, Spread};
 
 /// The constants of an update.
@@ -23,140 +23,208 @@ pub(crate) struct Step {
 pub(crate) struct WeightedPenalty<'a> {
     pub(crate) penalty: &'a dyn HostPenalty,
     pub(crate) weight: Cow<'a, Spread>,
-    /// Index of its weight among the tuned ones.
-    pub(crate) tuned: Option<usize>,
+    /// True if the cotangent of its weight is requested.
+    pub(crate) is_tracked: bool,
 }
 
 impl Step {
-    /// `w ((N + p⁻) / (P + p⁺))^γ` in the place of N, and 1/P with P at least at its floor in the place
-    /// of P. Entries of w that are 0 need no P. Their q is there instead. `add` adds further parts of
-    /// some rows to N and P.
-    pub(crate) fn apply(
+    /// A function of N and P of some rows, of which the first is given. It leaves `w ((N + p⁻) / (P +
+    /// p⁺))^γ` in the place of N, and 1/P with P at least at its floor in the place of P. Entries of w
+    /// that are 0 need no P. Their q is there instead. `add` adds further parts to N and P.
+    pub(crate) fn apply<'a>(
         self,
-        at: At<'_>,
-        penalties: &[WeightedPenalty<'_>],
-        parts: &mut PartsOf,
-        add: impl Fn(Range<usize>, &mut [f64], &mut [f64]) + Sync,
-    ) {
-        let (w, rank) = (at.factor, at.rank);
-        let all = Rows { values: w, rank };
-        let size = rows_in_task(rank) * rank;
-        let PartsOf { negative, positive } = parts;
-        let tasks = negative
-            .par_chunks_mut(size)
-            .zip(positive.par_chunks_mut(size))
-            .zip(w.par_chunks(size));
-        tasks
-            .enumerate()
-            .for_each(|(task, ((negative, positive), w))| {
-                let first = task * size / rank;
-                let rows = first..first + w.len() / rank;
-                for WeightedPenalty {
-                    penalty, weight, ..
-                } in penalties
-                {
-                    penalty.add_split(all, weight, rows.clone(), positive, negative);
-                }
-                add(rows, negative, positive);
-                Arch::new().dispatch(|| {
-                    self.gamma.specialised(|gamma| {
-                        for ((negative, positive), w) in
-                            negative.iter_mut().zip(&mut *positive).zip(w)
-                        {
-                            let denominator = positive.max(self.floor);
-                            let ratio = *negative / denominator;
-                            let reciprocal = denominator.recip();
-                            *negative = w * gamma.gain(ratio, self.floor);
-                            *positive = if *w == 0.0 { ratio } else { reciprocal };
-                        }
-                    });
-                });
+        at: At<'a>,
+        penalties: &'a [WeightedPenalty<'a>],
+        add: impl Fn(Range<usize>, &mut [f64], &mut [f64]) + Sync + 'a,
+    ) -> impl Fn(usize, &mut [f64], &mut [f64]) + Sync + 'a {
+        let (values, rank) = (at.factor, at.rank);
+        let w = Rows { values, rank };
+        move |first: usize, negative: &mut [f64], positive: &mut [f64]| {
+            let rows = first..first + negative.len() / rank;
+            for term in penalties {
+                let (penalty, weight) = (term.penalty, &term.weight);
+                penalty.add_split(w, weight, rows.clone(), positive, negative);
+            }
+            add(rows, negative, positive);
+            Arch::new().dispatch(Apply {
+                step: self,
+                w: &values[first * rank..],
+                negative,
+                positive,
             });
+        }
     }
 
-    /// `N̄ = w γ q^(γ−1) α / P` and `P̄ = −q N̄`, from what [`apply`](Self::apply) leaves. P̄ takes the
-    /// place of 1/P, N̄ that of anything, and `q^γ α` that of α.
+    /// `N̄ = w γ q^(γ−1) α / P` and `P̄ = −q N̄`, from what [`apply`](Self::apply) leaves. `positive`
+    /// holds 1/P before and P̄ after. `negative` holds anything before and N̄ after. α is the sum of
+    /// `alpha` and `more` (which may be empty), and becomes `q^γ α`.
     pub(crate) fn transpose(
         self,
         [w, updated]: [&[f64]; 2],
         parts: &mut PartsOf,
         alpha: &mut [f64],
+        more: &[f64],
     ) {
-        let Self { gamma, floor } = self;
-        let most = floor.recip();
-        let results = parts
-            .negative
-            .par_chunks_mut(TASK)
-            .zip(parts.positive.par_chunks_mut(TASK))
-            .zip(alpha.par_chunks_mut(TASK));
+        let PartsOf { negative, positive } = parts;
+        let results = negative.par_chunks_mut(TASK);
+        let results = results.zip(positive.par_chunks_mut(TASK));
+        let results = results.zip(alpha.par_chunks_mut(TASK));
         let tasks = results.zip(w.par_chunks(TASK).zip(updated.par_chunks(TASK)));
-        tasks.for_each(|(((negative, positive), alpha), (w, updated))| {
-            Arch::new().dispatch(|| {
-                gamma.specialised(|gamma| {
-                    let results = negative.iter_mut().zip(&mut *positive).zip(&mut *alpha);
-                    for (((negative, positive), alpha), (w, updated)) in
-                        results.zip(w.iter().zip(updated))
-                    {
-                        let (inverse, is_zero) = (*positive, *w == 0.0);
-                        let gain = match is_zero {
-                            true => gamma.gain(inverse, floor),
-                            false => updated / w,
-                        };
-                        let q = gamma.ratio(gain);
-                        let through = w * gamma.slope(q, floor) * *alpha * inverse;
-                        *negative = if is_zero { 0.0 } else { through };
-                        // The derivative of P is zero at its floor.
-                        let moved = -q * *negative;
-                        *positive = if inverse < most { moved } else { 0.0 };
-                        *alpha *= gain;
-                    }
-                });
+        let tasks = tasks.enumerate();
+        tasks.for_each(|(task, (((negative, positive), alpha), (w, updated)))| {
+            add(alpha, more.get(task * TASK..).unwrap_or_default());
+            Arch::new().dispatch(Transpose {
+                step: self,
+                w,
+                updated,
+                negative,
+                positive,
+                alpha,
             });
         });
     }
 }
 
-/// Adds the cotangent of the factor through the parts (it may be empty) and through its penalties.
-/// Returns the cotangent of each tuned weight, in the shape of the weight.
-pub(crate) fn through_penalties(
+/// The loop of [`Step::apply`]. It is a type, so that it is compiled for each kind of processor.
+struct Apply<'a> {
+    step: Step,
+    w: &'a [f64],
+    negative: &'a mut [f64],
+    positive: &'a mut [f64],
+}
+
+impl WithSimd for Apply<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, _simd: S) {
+        let Step { gamma, floor } = self.step;
+        gamma.specialised(
+            #[inline(always)]
+            |gamma| {
+                let parts = self.negative.iter_mut().zip(&mut *self.positive);
+                for ((negative, positive), w) in parts.zip(self.w) {
+                    let denominator = positive.max(floor);
+                    let ratio = *negative / denominator;
+                    let reciprocal = denominator.recip();
+                    *negative = w * gamma.gain(ratio, floor);
+                    *positive = if *w == 0.0 { ratio } else { reciprocal };
+                }
+            },
+        );
+    }
+}
+
+/// The loop of [`Step::transpose`].
+struct Transpose<'a> {
+    step: Step,
+    w: &'a [f64],
+    updated: &'a [f64],
+    negative: &'a mut [f64],
+    positive: &'a mut [f64],
+    alpha: &'a mut [f64],
+}
+
+impl WithSimd for Transpose<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, _simd: S) {
+        let Step { gamma, floor } = self.step;
+        let most = floor.recip();
+        gamma.specialised(
+            #[inline(always)]
+            |gamma| {
+                let parts = self.negative.iter_mut().zip(&mut *self.positive);
+                let results = parts.zip(&mut *self.alpha);
+                let given = self.w.iter().zip(self.updated);
+                for (((negative, positive), alpha), (w, updated)) in results.zip(given) {
+                    let (inverse, is_zero) = (*positive, *w == 0.0);
+                    let gain = match is_zero {
+                        true => gamma.gain(inverse, floor),
+                        false => updated / w,
+                    };
+                    let q = gamma.ratio(gain);
+                    let through = w * gamma.slope(q, floor) * *alpha * inverse;
+                    *negative = if is_zero { 0.0 } else { through };
+                    // The derivative of P is zero at its floor.
+                    let moved = -q * *negative;
+                    *positive = if inverse < most { moved } else { 0.0 };
+                    *alpha *= gain;
+                }
+            },
+        );
+    }
+}
+
+/// Adds the cotangent of the factor through the parts (it may be empty) and through its penalties to
+/// that of the factor, and the cotangents of tracked weights to `gradients`, one for each.
+pub(crate) fn through_penalties<'a>(
     at: At<'_>,
-    terms: &[WeightedPenalty<'_>],
+    penalties: &[WeightedPenalty<'_>],
     of: &PartsOf,
     through_parts: &[f64],
     factor: &mut [f64],
-) -> Vec<(usize, Vec<f64>)> {
+    gradients: impl Iterator<Item = &'a mut [f64]>,
+) {
     let rank = at.rank;
     let rows_of = |values| Rows { values, rank };
-    let (w, parts) = (rows_of(at.factor), [&of.positive, &of.negative]);
-    let parts = parts.map(|part| rows_of(part.as_slice()));
-    let rows = rows_in_task(rank);
-    let tasks = factor.par_chunks_mut(rows * rank).enumerate();
-    let of_tasks = tasks.map(|(task, factor)| {
+    let parts = [rows_of(&of.positive), rows_of(&of.negative)];
+    let (w, rows) = (rows_of(at.factor), rows_in_task(rank));
+    // Weights that all rows share get sums of tasks. Others are chunks of their own.
+    let tracked = penalties.iter().filter(|term| term.is_tracked);
+    let (mut shared, mut own) = (Vec::new(), Vec::new());
+    own.resize_with(factor.len().div_ceil(rows * rank), Vec::new);
+    for (term, gradient) in tracked.zip(gradients) {
+        match term.weight.shape() {
+            [1, _] => shared.push(gradient),
+            [_, width] => {
+                let chunks = own.iter_mut().zip(gradient.chunks_mut(rows * width));
+                chunks.for_each(|(own, chunk)| own.push(chunk));
+            }
+        }
+    }
+    let tasks = factor.par_chunks_mut(rows * rank).zip(own).enumerate();
+    let sums = tasks.map(|(task, (factor, own))| {
         let first = task * rows;
         let range = first..first + factor.len() / rank;
-        if let Some(share) = through_parts.get(first * rank..range.end * rank) {
-            let entries = factor.iter_mut().zip(share);
-            entries.for_each(|(to, share)| *to += share);
-        }
-        let mut weights = vec![0.0; if terms.is_empty() { 0 } else { factor.len() }];
-        let of_terms = terms.iter().map(|term| {
-            let (weight, range) = (&term.weight, range.clone());
-            term.penalty
-                .add_cotangent(w, weight, parts, range, factor, &mut weights);
-            match term.tuned {
-                Some(_) => weight.summed(&weights, rank),
-                None => Vec::new(),
+        let share = through_parts.get(first * rank..range.end * rank);
+        add(factor, share.unwrap_or_default());
+        let mut entries = vec![
+            0.0;
+            if penalties.is_empty() {
+                0
+            } else {
+                factor.len()
             }
-        });
-        of_terms.collect::<Vec<_>>()
+        ];
+        let (mut own, mut sums) = (own.into_iter(), Vec::new());
+        for term in penalties {
+            let (penalty, weight) = (term.penalty, &term.weight);
+            penalty.add_cotangent(w, weight, parts, range.clone(), factor, &mut entries);
+            match weight.shape() {
+                _ if !term.is_tracked => {}
+                [1, width] => {
+                    let mut sum = vec![0.0; width];
+                    add_rows(&entries, rank, width, &mut sum);
+                    sums.push(sum);
+                }
+                [_, width] => {
+                    let chunk = own.next().expect("a chunk for each such weight");
+                    // (One row is not a sum of rows.)
+                    let rows = entries
+                        .chunks_exact(rank)
+                        .zip(chunk.chunks_exact_mut(width));
+                    rows.for_each(|(row, sum)| add_rows(row, rank, width, sum));
+                }
+            }
+        }
+        sums
     });
-    // (The order of the sums does not depend on the threads.)
-    let of_tasks: Vec<Vec<Vec<f64>>> = of_tasks.collect();
-    let tuned = terms.iter().enumerate();
-    let tuned = tuned.filter_map(|(place, term)| Some((place, term.tuned?, &term.weight)));
-    let of_weight = tuned.map(|(place, index, weight)| {
-        let of_tasks = of_tasks.iter().map(|of_terms| &of_terms[place]);
-        (index, weight.joined(of_tasks))
-    });
-    of_weight.collect()
+    // (Their order does not depend on the threads.)
+    for sums in sums.collect::<Vec<Vec<Vec<f64>>>>() {
+        for (gradient, sum) in shared.iter_mut().zip(sums) {
+            add(gradient, &sum);
+        }
+    }
 }

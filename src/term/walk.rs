@@ -4,8 +4,10 @@ use pulp::Arch;
 use rayon::prelude::*;
 
 use super::columns::MANY;
-use super::cotangent::{Cotangent, Kept, Memory, Of};
+use super::cotangent::{Cotangent, Memory, Of, SpareMemory};
+use super::dense::sums;
 use super::kernel::{TILE, WIDE, rows_together};
+use super::lists::Lists;
 use super::pass::{Pass, What, memory_length};
 use super::tile::{Blocks, Tiles, Weighting};
 use super::{At, Bars, Needs, PartsOf};
@@ -44,8 +46,8 @@ pub(super) trait RowSource<T: Real>: Sync {
         run: &mut dyn FnMut(Blocks<'_, T>, usize),
     );
 
-    /// Working memory for the next pass.
-    fn kept(&self) -> Option<&Kept<T>> {
+    /// Working memory of earlier passes. `None` if the source keeps none.
+    fn spare(&self) -> Option<&SpareMemory<T>> {
         None
     }
 }
@@ -79,7 +81,12 @@ pub(super) struct Job<'a> {
     pub(super) moves: [&'a [f64]; 2],
     /// Column sums for P, or its tangent, if ∇⁺ is 1 everywhere.
     pub(super) sums: &'a [f64],
+    /// Is called with the results of some rows, of which the first is given.
+    pub(super) then: Option<&'a Then<'a>>,
 }
+
+/// What remains to be done with the results of some rows.
+pub(super) type Then<'a> = dyn Fn(usize, &mut [f64], &mut [f64]) + Sync + 'a;
 
 impl<'a> Job<'a> {
     pub(super) fn new(at: At<'a>) -> Self {
@@ -87,6 +94,7 @@ impl<'a> Job<'a> {
             at,
             moves: [&[]; 2],
             sums: &[],
+            then: None,
         }
     }
 }
@@ -96,6 +104,9 @@ pub(super) struct Walk<'a> {
     pub(super) divergence: &'a Fused,
     pub(super) weighting: Weighting,
     pub(super) floor: f64,
+    /// The entries that are not fitted, by rows and by columns, if the sums of ∇⁺ are those of all
+    /// entries minus these.
+    pub(super) gaps: Option<[&'a Lists; 2]>,
 }
 
 impl Walk<'_> {
@@ -143,11 +154,16 @@ impl Walk<'_> {
         at: At<'_>,
         errors: bool,
     ) -> (PartsOf, Vec<f64>) {
-        let varies = self.weighting.varies() || !self.divergence.positive_is_one();
-        let (at, results) = (at.turned(), 1 + usize::from(varies));
+        let has_positive = self.varies() || self.gaps.is_some();
+        let (at, results) = (at.turned(), 1 + usize::from(has_positive));
         let (of, each) = (Of::Nothing, usize::from(errors));
         let (errors, [negative, positive]) = self.with_columns(side, at, of, each, results);
         (PartsOf { negative, positive }, errors)
+    }
+
+    /// Returns true if ∇⁺, weighted, is not 1 everywhere.
+    fn varies(&self) -> bool {
+        self.weighting.varies() || !self.divergence.positive_is_one()
     }
 
     fn tiles<'b, T: Real>(&'b self, blocks: Blocks<'b, T>) -> Tiles<'b, T> {
@@ -182,6 +198,7 @@ impl Walk<'_> {
         let run = |memory: &mut Aligned<T>, task: usize, out: &mut [f64], second: &mut [f64]| {
             let memory = memory.get_mut(length);
             let (first_row, count) = (task * rows, out.len() / width);
+            let writes_second = self.varies() || !job.sums.is_empty();
             let range = first_row * rank..(first_row + count) * rank;
             side.with_rows(first_row, count, self.weighting, &mut |blocks, first| {
                 Arch::new().dispatch(Pass {
@@ -195,10 +212,13 @@ impl Walk<'_> {
                     sums: job.sums,
                     rank,
                     out: &mut *out,
-                    second: &mut *second,
+                    second: if writes_second { &mut *second } else { &mut [] },
                     memory: &mut *memory,
                 });
             });
+            if let Some(then) = job.then {
+                then(first_row, out, second);
+            }
         };
         if rows >= all_rows {
             run(&mut memory(), 0, out, second);
@@ -240,6 +260,9 @@ impl Walk<'_> {
             rows: by_rows,
             of: lines,
         } = Tasks::new(side, rank);
+        let complement = self
+            .gaps
+            .and_then(|gaps| Complement::new(gaps, of, at, by_rows));
         let task = |index: usize| {
             let cut = |all: usize| index * lines..all.min((index + 1) * lines);
             let (own_rows, own_columns) = if by_rows {
@@ -250,11 +273,13 @@ impl Walk<'_> {
             let mut rows_result = vec![0.0; own_rows.len() * of_rows];
             let each = own_columns.len() * rank;
             let mut columns_result = vec![0.0; of_columns * each];
+            // (P of columns without gaps is not from the pass.)
+            let by_pass = of_columns.min(1 + usize::from(self.varies()));
             let step = side.most_rows().unwrap_or(usize::MAX).min(panel(rank));
             let of_step = step.min(own_rows.len());
-            let mut memory = match side.kept() {
-                Some(kept) => kept.take(&of, of_step, rank),
-                None => Memory::new(&of, of_step, rank),
+            let mut memory = match side.spare() {
+                Some(spare) => spare.take(of, of_step, rank),
+                None => Memory::new(of, of_step, rank),
             };
             for first_row in own_rows.clone().step_by(step) {
                 let end = own_rows.end.min(first_row.saturating_add(step));
@@ -272,24 +297,91 @@ impl Walk<'_> {
                         other: &other,
                         rank,
                         of_rows: &mut *of_rows,
-                        of_columns: &mut columns_result,
+                        of_columns: &mut columns_result[..by_pass * each],
                         memory: &mut memory,
                     });
                 });
             }
-            if let Some(kept) = side.kept() {
-                kept.keep(memory);
+            if let Some(spare) = side.spare() {
+                spare.keep(memory);
             }
-            let second = columns_result.split_off(each.min(columns_result.len()));
+            let mut second = columns_result.split_off(each.min(columns_result.len()));
+            if let Some(complement) = complement.as_ref().filter(|of| of.in_tasks) {
+                let Complement {
+                    lists,
+                    values,
+                    sums,
+                    ..
+                } = complement;
+                let out = complement.place(&mut rows_result, [&mut columns_result, &mut second]);
+                lists.add_to_lines(index * lines, sums, values, out);
+            }
             (rows_result, (columns_result, second))
         };
         let all = if by_rows { rows } else { columns };
         let tasks = (0..all.div_ceil(lines)).into_par_iter();
         let (of_rows, (first, second)): (Vec<_>, (Vec<_>, Vec<_>)) = tasks.map(task).unzip();
-        if by_rows {
+        let (mut of_rows, [mut first, mut second]) = if by_rows {
             (joined(of_rows), [added(first), added(second)])
         } else {
             (added(of_rows), [joined(first), joined(second)])
+        };
+        if let Some(complement) = complement.filter(|of| !of.in_tasks) {
+            let out = complement.place(&mut of_rows, [&mut first, &mut second]);
+            let Complement {
+                lists,
+                values,
+                sums,
+                ..
+            } = &complement;
+            lists.add_complement(sums, values, out);
+        }
+        (of_rows, [first, second])
+    }
+}
+
+/// The sums of P, or of its cotangent, over all entries minus those in gaps.
+struct Complement<'a> {
+    of: Of<'a>,
+    /// The gaps in the lines that get sums.
+    lists: &'a Lists,
+    /// What is summed, and its sums.
+    values: &'a [f64],
+    sums: Vec<f64>,
+    /// True if each task has some of these lines. Otherwise each has a part of all sums.
+    in_tasks: bool,
+}
+
+impl<'a> Complement<'a> {
+    /// `None` if no sums of P are needed.
+    fn new(
+        [of_rows, of_columns]: [&'a Lists; 2],
+        of: Of<'a>,
+        at: At<'a>,
+        by_rows: bool,
+    ) -> Option<Self> {
+        let (lists, values, for_rows) = match of {
+            Of::Nothing => (of_columns, at.factor, false),
+            Of::Parts(_, positive) => (of_columns, positive, false),
+            Of::ColumnParts(_, positive) => (of_rows, positive, true),
+            Of::Errors(_) => return None,
+        };
+        Some(Self {
+            of,
+            lists,
+            values,
+            sums: sums(values, at.rank),
+            in_tasks: for_rows == by_rows,
+        })
+    }
+
+    /// The result that gets these sums: that of the rows, or one of those of the columns. (It is empty
+    /// if it is not requested.)
+    fn place<'b>(&self, rows: &'b mut [f64], [first, second]: [&'b mut [f64]; 2]) -> &'b mut [f64] {
+        match self.of {
+            Of::ColumnParts(..) => rows,
+            Of::Nothing => second,
+            _ => first,
         }
     }
 }
