@@ -288,7 +288,7 @@ const ROWS: usize = 1024;
 const SIDE: usize = 4;
 
 /// Adds r numbers to as many, or to one.
-fn add_row(sums: &mut [f64], row: &[f64]) {
+pub(crate) fn add_row(sums: &mut [f64], row: &[f64]) {
     if let [sum] = sums {
         *sum += row.iter().sum::<f64>();
     } else {
@@ -296,7 +296,7 @@ fn add_row(sums: &mut [f64], row: &[f64]) {
     }
 }
 
-/// Adds numbers to others. (It is inlined where it is compiled for each kind of processor.)
+/// Adds numbers to as many others.
 #[inline(always)]
 pub(crate) fn add(to: &mut [f64], share: &[f64]) {
     to.iter_mut()
@@ -304,10 +304,10 @@ pub(crate) fn add(to: &mut [f64], share: &[f64]) {
         .for_each(|(to, share)| *to += share);
 }
 
-/// Adds the rows of r numbers to rows of sums, or to one row of sums, of r numbers or one each.
-pub(crate) fn add_rows(matrix: &[f64], rank: usize, width: usize, sums: &mut [f64]) {
+/// Adds rows of r numbers to one row, or all numbers to one.
+pub(crate) fn add_rows(matrix: &[f64], rank: usize, sums: &mut [f64]) {
     let rows = matrix.chunks_exact(rank);
-    if sums.len() == rank && width == rank {
+    if sums.len() == rank {
         // (Sums of some components stay in registers.)
         for (first, sums) in sums.chunks_mut(SIDE).enumerate() {
             match sums.as_mut_array::<SIDE>() {
@@ -321,11 +321,8 @@ pub(crate) fn add_rows(matrix: &[f64], rank: usize, width: usize, sums: &mut [f6
                 None => rows.clone().for_each(|row| add(sums, &row[first * SIDE..])),
             }
         }
-    } else if sums.len() == width {
-        rows.for_each(|row| add_row(sums, row));
     } else {
-        let pairs = sums.chunks_exact_mut(width).zip(rows);
-        pairs.for_each(|(sums, row)| add_row(sums, row));
+        rows.for_each(|row| add_row(sums, row));
     }
 }
 
@@ -340,7 +337,7 @@ pub(crate) fn add_summed(matrix: &[f64], rank: usize, [rows, width]: [usize; 2],
     }
     let pieces = matrix.par_chunks(ROWS * rank).map(|piece| {
         let mut sums = vec![0.0; width];
-        add_rows(piece, rank, width, &mut sums);
+        add_rows(piece, rank, &mut sums);
         sums
     });
     for piece in pieces.collect::<Vec<_>>() {

@@ -64,6 +64,23 @@ pub(crate) fn taped(tensor: &Tensor<2>) -> FloatTensor<Tape> {
     tensor.try_into_primitive::<Tape>().expect(ON_NDARRAY)
 }
 
+/// The number that all entries of a tensor are, if it is not tracked.
+pub(crate) fn constant(tensor: &Tensor<2>) -> Option<f64> {
+    let numbers = if tensor.is_autodiff() {
+        let taped = taped(tensor);
+        if taped.is_tracked() {
+            return None;
+        }
+        taped.into_primitive()
+    } else {
+        plain(tensor)
+    };
+    match &*view(&numbers) {
+        [first, rest @ ..] => rest.iter().all(|value| value == first).then_some(*first),
+        [] => None,
+    }
+}
+
 /// The tensor off the tape.
 pub(crate) fn plain(tensor: &Tensor<2>) -> NdArrayTensor {
     let tensor = tensor.clone().try_into_primitive::<NdArray>();

@@ -408,7 +408,7 @@ impl<'a> HostBunch<'a> {
             let through_parts = bars.factor.unwrap_or_default();
             let gradients = gradients[tuned].iter_mut().map(Vec::as_mut_slice);
             through_penalties(at, &terms[own], &of, &through_parts, factor, gradients);
-            // (Updates of both factors alternate.)
+            // (It is empty here: updates of both factors alternate, so the last one took it.)
             waiting[other] = bars.other.unwrap_or_default();
             let after = Arc::try_unwrap(after).unwrap_or_default();
             let spent = [of.negative, of.positive, through_parts, more, after];

@@ -13,6 +13,7 @@ use super::dense::sums;
 use super::rows::Closed;
 use super::strip::Taken;
 use super::{At, Moves, PartsOf};
+use crate::numerics::add;
 use rayon::prelude::*;
 
 /// Rows per task, independent of the number of threads.
@@ -214,9 +215,7 @@ pub(super) fn gram(a: &[f64], b: &[f64], rank: usize) -> Vec<f64> {
 fn added(pieces: Vec<Vec<f64>>, length: usize) -> Vec<f64> {
     let mut total = vec![0.0; length];
     for piece in pieces {
-        for (sum, value) in total.iter_mut().zip(piece) {
-            *sum += value;
-        }
+        add(&mut total, &piece);
     }
     total
 }

@@ -70,12 +70,12 @@ pub(super) struct Cotangent<'a, T> {
     /// requested.
     pub(super) of_rows: &'a mut [f64],
     /// That of the columns of the pass, which is added. Empty if it is not requested. With
-    /// [`Of::Nothing`], N of all columns, and then P of all columns if ∇⁺ is not 1 everywhere.
+    /// [`Of::Nothing`], N of these columns, and then P if it is requested.
     pub(super) of_columns: &'a mut [f64],
     pub(super) memory: &'a mut Memory<T>,
 }
 
-/// Numbers in the largest memory that is kept (2 MB).
+/// Numbers in the largest memory that is kept (2 MB in 64 bits).
 const LARGEST_SPARE: usize = 1 << 18;
 
 /// Matrices of a block: its rows, the cotangents of N and P (or of errors), and the sums.

@@ -20,8 +20,8 @@ use super::pass::What;
 use super::quadratic::Quadratic;
 use super::sparse::Sparse;
 use super::tile::Weighting;
-use super::walk::{Job, Then, Walk};
-use super::{At, Bars, DataTerm, Denominator, Moves, Needs, PartsOf, SharedTerm};
+use super::walk::{Job, Walk};
+use super::{At, Bars, DataTerm, Denominator, Moves, Needs, PartsOf, SharedTerm, Then};
 use crate::criterion::Entries;
 use crate::divergence::Fused;
 use crate::engine::Real;
@@ -162,19 +162,11 @@ impl<T: Real> Dense<T> {
 
     /// N and P of a side, from its own blocks, with what remains to be done with them.
     fn parts_of_rows(&self, side: Side, at: At<'_>, room: PartsOf, then: &Then<'_>) -> PartsOf {
-        let sums = &sums(at.other, at.rank);
+        let sums = self.sums(at.other, at.rank);
         let mut parts = room.resized(at.factor.len());
-        let gaps = self.gaps(side);
-        let then = |first: usize, negative: &mut [f64], positive: &mut [f64]| {
-            if let Some(gaps) = gaps {
-                positive.fill(0.0);
-                gaps.add_to_lines(first, sums, at.other, positive);
-            }
-            then(first, negative, positive);
-        };
         let job = Job {
-            sums: if self.is_constant() { sums } else { &[] },
-            then: Some(&then),
+            sums: &sums,
+            then: Some(then),
             ..Job::new(at)
         };
         let PartsOf { negative, positive } = &mut parts;
@@ -217,7 +209,7 @@ impl<T: Real> Dense<T> {
     fn updates(&self, side: Side) -> Walk<'_> {
         let mut walk = self.errors();
         if let Some(gaps) = &self.gaps {
-            // Sums of ∇⁻, a multiple of x, are over all entries; those of ∇⁺ are without gaps.
+            // Sums of ∇⁻, a multiple of x, are over all entries; those of ∇⁺ leave the gaps out.
             walk.weighting = Weighting::Zeroed;
             walk.gaps = Some(gaps.by_lines(side));
         }
@@ -246,6 +238,15 @@ impl<T: Real> Dense<T> {
         self.divergence.positive_is_one()
             && self.of_w.weighting == Weighting::None
             && self.gaps.is_none()
+    }
+
+    /// Sums for P, if ∇⁺ is 1 everywhere or 0 in gaps.
+    fn sums(&self, rows: &[f64], rank: usize) -> Vec<f64> {
+        if self.is_constant() || self.gaps.is_some() {
+            sums(rows, rank)
+        } else {
+            Vec::new()
+        }
     }
 
     /// The entries of a side that are not fitted, line by line.
@@ -353,23 +354,20 @@ impl<T: Real> DataTerm for Dense<T> {
             return quadratic.parts_tangent(self.side(side), at, moves);
         }
         let other = moves.other.unwrap_or(&[]);
-        let sums = sums(other, at.rank);
+        let sums = self.sums(other, at.rank);
         let mut dot = PartsOf {
             negative: vec![0.0; at.factor.len()],
             positive: vec![0.0; at.factor.len()],
         };
         let job = Job {
             moves: [moves.factor, other],
-            sums: if self.is_constant() { &sums } else { &[] },
+            sums: &sums,
             ..Job::new(at)
         };
         let PartsOf { negative, positive } = &mut dot;
         let side_data = self.side(side);
         self.updates(side)
             .over(What::PartsTangent, side_data, &job, negative, positive);
-        if let (Some(gaps), Some(other)) = (self.gaps(side), moves.other) {
-            gaps.add_complement(&sums, other, positive);
-        }
         dot
     }
 

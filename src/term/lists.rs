@@ -90,7 +90,7 @@ impl Lists {
         tasks.for_each(|(task, out)| self.add_to_lines(task * lines, sums, values, out));
     }
 
-    /// The same for the lines of `out`, of which the first is given.
+    /// The same for the lines of `out`. `first` is the index of its first line.
     pub(super) fn add_to_lines(&self, first: usize, sums: &[f64], values: &[f64], out: &mut [f64]) {
         Arch::new().dispatch(Complement {
             lists: self,
@@ -124,7 +124,7 @@ impl WithSimd for Complement<'_> {
         let whole = rank - rank % SIDE;
         for (row, out) in self.out.chunks_exact_mut(rank).enumerate() {
             let places = self.lists.places(self.first + row);
-            // (A sum waits for the one before it, so there are two.)
+            // (Each addition waits for the one before it, so two chains run side by side.)
             let (pairs, last) = places.as_chunks::<2>();
             let mut from = 0;
             while from < whole {

@@ -1,15 +1,14 @@
 //! The data term: everything that touches X.
 //!
-//! Penalties, ratio, power, normalisation and λ are small n×r and m×r matrices, and tensor
-//! operations on Burn's tape. Only these read X:
+//! Penalties, ratio, power, normalisation and λ are small n×r and m×r matrices. Only these read X:
 //!
 //! - the parts of an update, `N = (M ⊙ ∇⁻) Hᵀ` and `P = (M ⊙ ∇⁺) Hᵀ`, for either factor, and
 //! - the errors, `Σ_j M_ij d(x_ij, y_ij)`: D over the fitted entries, and E over these or over data
 //!   that the updates never see, by D's divergence or by another,
 //!
 //! and their derivatives in both factors. A [`DataTerm`] computes these on plain numbers, and
-//! `tape` turns them into two operations on Burn's tape. So reverse mode is Burn's own, but no
-//! matrix as large as X is made. The paper's bunch on a sparse X needs no tape: `rows` carries the
+//! `tape` makes two operations on Burn's tape of them: a whole update, with ratio and power (`update`),
+//! and the errors. So reverse mode is Burn's own, but no matrix as large as X is made. The paper's bunch on a sparse X needs no tape: `rows` carries the
 //! derivatives along.
 //!
 //! The reference is not one of these: it is the same in tensor operations
@@ -98,8 +97,8 @@ pub struct PartsOf {
 }
 
 impl PartsOf {
-    /// Calls a function with N and P of some rows, of which the first is given, and so for all rows.
-    fn finish(&mut self, rank: usize, then: &(dyn Fn(usize, &mut [f64], &mut [f64]) + Sync)) {
+    /// Calls a function for all rows.
+    fn finish(&mut self, rank: usize, then: &Then<'_>) {
         let rows = rows_in_task(rank);
         let tasks = self.negative.par_chunks_mut(rows * rank);
         let tasks = tasks.zip(self.positive.par_chunks_mut(rows * rank));
@@ -116,6 +115,10 @@ impl PartsOf {
         self
     }
 }
+
+/// What remains to be done with N and P of some rows: a function of the index of the first row, and of
+/// both parts.
+pub type Then<'a> = dyn Fn(usize, &mut [f64], &mut [f64]) + Sync + 'a;
 
 /// The directions of the factors.
 ///
@@ -136,6 +139,14 @@ pub struct Needs {
     pub factor: bool,
     /// True for that of the other factor.
     pub other: bool,
+}
+
+impl Needs {
+    /// Neither: a bunch's first update, because its start does not depend on λ.
+    pub(super) const NOTHING: Self = Self {
+        factor: false,
+        other: false,
+    };
 }
 
 /// The requested cotangents, in the shapes of the factors.
@@ -167,15 +178,9 @@ pub trait DataTerm: Debug + Send + Sync {
     /// N and P of an update of one factor, in `room`, which is reused memory or empty.
     fn parts(&self, side: Side, at: At<'_>, room: PartsOf) -> PartsOf;
 
-    /// [`parts`](Self::parts) after `then` was called with N and P of some rows, of which the first is
-    /// given, and so for all rows. (While the numbers of these rows are still in the cache.)
-    fn finished_parts(
-        &self,
-        side: Side,
-        at: At<'_>,
-        room: PartsOf,
-        then: &(dyn Fn(usize, &mut [f64], &mut [f64]) + Sync),
-    ) -> PartsOf {
+    /// [`parts`](Self::parts) after `then` was called for all rows: if possible, while their numbers
+    /// are still in the cache.
+    fn finished_parts(&self, side: Side, at: At<'_>, room: PartsOf, then: &Then<'_>) -> PartsOf {
         let mut parts = self.parts(side, at, room);
         parts.finish(at.rank, then);
         parts

@@ -18,7 +18,7 @@ use super::walk::share;
 use super::{At, Bars, Moves, Needs, PartsOf};
 use crate::engine::Real;
 use crate::factors::Side;
-use crate::numerics::Precision;
+use crate::numerics::{Precision, add};
 use crate::problem::DenseNumbers;
 
 /// If D_i is below this share of `½ Σ x²`, D is computed entry by entry, because the sum above would
@@ -243,10 +243,6 @@ fn errors_of<T: Real>(product: &Product, halves: &[f64], at: At<'_>) -> Vec<f64>
         },
     );
     errors
-}
-
-fn add(to: &mut [f64], what: &[f64]) {
-    to.iter_mut().zip(what).for_each(|(to, what)| *to += what);
 }
 
 /// Copies on all cores.

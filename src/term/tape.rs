@@ -9,6 +9,7 @@
 #![expect(deprecated, reason = "every item of burn-ndarray is; see device.rs")]
 
 use std::borrow::Cow;
+use std::iter::repeat;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -25,8 +26,8 @@ use super::update::{Step, WeightedPenalty, through_penalties};
 use super::{At, Bars, Moves, Needs, PartsOf, SharedTerm};
 use crate::factors::Side;
 use crate::numerics::{Gamma, Precision, add_summed, to_host};
-use crate::penalty::{Penalty, Spread};
-use crate::primitive::{Tape, like, plain, shape_of, taped, view};
+use crate::penalty::{Penalty, PenaltyTerm, Spread};
+use crate::primitive::{Tape, constant, like, plain, shape_of, taped, view};
 use crate::split::Split;
 use crate::update::Rule;
 
@@ -103,7 +104,7 @@ struct SavedUpdate {
 
 /// The penalties of an update.
 pub(crate) struct Penalties {
-    /// The weighted parts of most, broadcasting to the factor.
+    /// The weighted parts, broadcasting to the factor, of penalties that are not in `coupled`.
     parts: Split,
     /// Penalties that couple rows and have loops on plain numbers, with their weights;
     /// [`MOST_COUPLED`] at most.
@@ -123,7 +124,7 @@ impl Penalties {
             if coupled.len() < MOST_COUPLED && term.loops_for(factor).is_some() {
                 coupled.push((term.penalty.clone(), term.weight(factor)));
             } else {
-                let split = term.weighted_split(factor);
+                let split = weighted_split(term, factor);
                 parts = Some(match parts {
                     Some(sum) => sum.plus(split),
                     None => split,
@@ -154,6 +155,22 @@ impl Penalties {
     }
 }
 
+/// The weighted split of a penalty. (Plug-ins often return whole matrices of zeros or ones.)
+fn weighted_split(term: &PenaltyTerm, factor: &Tensor<2>) -> Split {
+    if term.penalty.coupling().is_some() {
+        return term.weighted_split(factor);
+    }
+    let weight = term.weight(factor);
+    let Split { positive, negative } = term.penalty.split(factor);
+    let [positive, negative] = [positive, negative].map(|part| match constant(&part) {
+        // (It is not tracked, whatever the weight.)
+        Some(0.0) => Tensor::zeros([1, 1], (&factor.device(), factor.dtype())),
+        Some(value) => weight.clone() * value,
+        None => part * weight.clone(),
+    });
+    Split { positive, negative }
+}
+
 /// A penalty that couples rows, and its weight.
 #[derive(Debug, Clone)]
 struct Coupled {
@@ -161,14 +178,15 @@ struct Coupled {
     weight: NdArrayTensor,
 }
 
-/// On plain numbers. All weights are tracked.
-fn weighted(coupled: &[Coupled]) -> Vec<WeightedPenalty<'_>> {
-    let weighted = coupled.iter().map(|Coupled { penalty, weight }| {
+/// On plain numbers.
+fn weighted(coupled: &[Coupled], tracked: impl Iterator<Item = bool>) -> Vec<WeightedPenalty<'_>> {
+    let weighted = coupled.iter().zip(tracked);
+    let weighted = weighted.map(|(Coupled { penalty, weight }, is_tracked)| {
         let spread = Spread::new(view(weight).into_owned(), shape_of(weight));
         WeightedPenalty {
             penalty: penalty.on_host().expect("its loops serve here"),
             weight: Cow::Owned(spread),
-            is_tracked: true,
+            is_tracked,
         }
     });
     weighted.collect()
@@ -204,7 +222,7 @@ fn forward<'a>(
         less.add_to(rows.clone(), rank, negative);
         more.add_to(rows, rank, positive);
     };
-    let penalties = weighted(&coupled);
+    let penalties = weighted(&coupled, repeat(false));
     let apply = step.apply(at, &penalties, add);
     let PartsOf {
         negative: updated,
@@ -227,31 +245,31 @@ fn forward<'a>(
 }
 
 impl SavedUpdate {
-    /// Cotangents of both factors, of N and P, and of the weights of coupled penalties, from that of
-    /// the updated factor: `q̄ = w γ q^(γ−1) α`, `N̄ = q̄/P`, `P̄ = −q q̄/P`, `w̄ = q^γ α + …`.
-    fn back(self, alpha: &[f64], needs: Needs) -> Transposed {
+    /// Cotangents of both factors, of N and P, and of the tracked weights of coupled penalties, from
+    /// that of the updated factor: `q̄ = w γ q^(γ−1) α`, `N̄ = q̄/P`, `P̄ = −q q̄/P`, `w̄ = q^γ α + …`.
+    fn back(self, mut alpha: Vec<f64>, needs: Needs, tracked: &[bool]) -> Transposed {
         let numbers = Numbers::of(&self.factor, &self.other);
         let at = numbers.at();
         let mut of = PartsOf {
             negative: vec![0.0; at.factor.len()],
             positive: Arc::unwrap_or_clone(self.inverse),
         };
-        let mut share = alpha.to_vec();
         let updated = view(&self.updated);
         let step = self.step;
-        step.transpose([at.factor, &updated], &mut of, &mut share, &[]);
+        step.transpose([at.factor, &updated], &mut of, &mut alpha, &[]);
         let mut bars = self.term.parts_cotangent(self.side, at, &of, needs);
-        let (coupled, through_parts) = (weighted(&self.coupled), bars.factor.take());
-        let through_parts = through_parts.unwrap_or_default();
-        let weights = self.coupled.iter().map(|coupled| {
-            let [rows, width] = shape_of(&coupled.weight);
-            vec![0.0; rows * width]
+        let through_parts = bars.factor.take().unwrap_or_default();
+        let weights = self.coupled.iter().zip(tracked);
+        let weights = weights.map(|(Coupled { weight, .. }, is_tracked)| {
+            let [rows, width] = shape_of(weight);
+            is_tracked.then(|| vec![0.0; rows * width])
         });
-        let mut weights: Vec<Vec<f64>> = weights.collect();
-        let gradients = weights.iter_mut().map(Vec::as_mut_slice);
-        through_penalties(at, &coupled, &of, &through_parts, &mut share, gradients);
+        let mut weights: Vec<Option<Vec<f64>>> = weights.collect();
+        let gradients = weights.iter_mut().flatten().map(Vec::as_mut_slice);
+        let coupled = weighted(&self.coupled, tracked.iter().copied());
+        through_penalties(at, &coupled, &of, &through_parts, &mut alpha, gradients);
         if needs.factor {
-            bars.factor = Some(share);
+            bars.factor = Some(alpha);
         }
         Transposed { bars, of, weights }
     }
@@ -262,8 +280,8 @@ struct Transposed {
     bars: Bars,
     /// Those of N and P, and so of the penalties' parts.
     of: PartsOf,
-    /// Those of the weights of coupled penalties.
-    weights: Vec<Vec<f64>>,
+    /// Those of the weights of coupled penalties, if they are tracked.
+    weights: Vec<Option<Vec<f64>>>,
 }
 
 #[derive(Debug)]
@@ -280,7 +298,9 @@ impl<const N: usize> Backward<NdArray, N> for UpdateBackward {
             other: parents[1].is_some(),
         };
         let (factor, shapes) = (saved.factor.clone(), saved.shapes.clone());
-        let Transposed { bars, of, weights } = saved.back(&view(&alpha), needs);
+        let tracked: Vec<bool> = parents[4..].iter().map(Option::is_some).collect();
+        let alpha = view(&alpha).into_owned();
+        let Transposed { bars, of, weights } = saved.back(alpha, needs, &tracked);
         let of_parts = [(2, of.negative), (3, of.positive)].map(|(place, entries)| {
             parents[place].as_ref().map(|_| {
                 let shape = shapes[place];
@@ -290,7 +310,7 @@ impl<const N: usize> Backward<NdArray, N> for UpdateBackward {
             })
         });
         let bars = [bars.factor, bars.other].into_iter().chain(of_parts);
-        let bars = bars.chain(weights.into_iter().map(Some));
+        let bars = bars.chain(weights);
         for ((node, bar), shape) in parents.into_iter().zip(bars).zip(shapes) {
             if let (Some(node), Some(bar)) = (node, bar) {
                 grads.register::<NdArray>(node.id, like(bar, shape, &factor));
@@ -515,7 +535,7 @@ impl Kept {
             factor: true,
             other: other_moves,
         };
-        let Transposed { bars, of, .. } = saved.back(&to_host(alpha), needs);
+        let Transposed { bars, of, .. } = saved.back(to_host(alpha), needs, &[]);
         let tensor = |values: Vec<f64>, like_tensor: &NdArrayTensor| {
             let shape = shape_of(like_tensor);
             Tensor::from_primitive::<NdArray>(like(values, shape, like_tensor))

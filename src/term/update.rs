@@ -8,7 +8,7 @@ use pulp::{Arch, Simd, WithSimd};
 use rayon::prelude::*;
 
 use super::{At, PartsOf};
-use crate::numerics::{Gamma, TASK, add, add_rows, rows_in_task};
+use crate::numerics::{Gamma, TASK, add, add_row, add_rows, rows_in_task};
 use crate::penalty::{HostPenalty, Rows, Spread};
 
 /// The constants of an update.
@@ -28,9 +28,9 @@ pub(crate) struct WeightedPenalty<'a> {
 }
 
 impl Step {
-    /// A function of N and P of some rows, of which the first is given. It leaves `w ((N + p⁻) / (P +
-    /// p⁺))^γ` in the place of N, and 1/P with P at least at its floor in the place of P. Entries of w
-    /// that are 0 need no P. Their q is there instead. `add` adds further parts to N and P.
+    /// A function of the index of the first row, and N and P of some rows. It puts `w ((N + p⁻) / (P +
+    /// p⁺))^γ` in the place of N, and 1/P with P at least at its floor in the place of P. Where w is 0,
+    /// q takes the place of 1/P. `add` adds further parts to N and P.
     pub(crate) fn apply<'a>(
         self,
         at: At<'a>,
@@ -55,9 +55,9 @@ impl Step {
         }
     }
 
-    /// `N̄ = w γ q^(γ−1) α / P` and `P̄ = −q N̄`, from what [`apply`](Self::apply) leaves. `positive`
-    /// holds 1/P before and P̄ after. `negative` holds anything before and N̄ after. α is the sum of
-    /// `alpha` and `more` (which may be empty), and becomes `q^γ α`.
+    /// `N̄ = w γ q^(γ−1) α / P` and `P̄ = −q N̄`, from the results of [`apply`](Self::apply). On input
+    /// `positive` is 1/P, and `negative` is not read. On output they are P̄ and N̄. α is the sum of
+    /// `alpha` and `more` (which may be empty). On output `alpha` is `q^γ α`.
     pub(crate) fn transpose(
         self,
         [w, updated]: [&[f64]; 2],
@@ -190,14 +190,12 @@ pub(crate) fn through_penalties<'a>(
         let range = first..first + factor.len() / rank;
         let share = through_parts.get(first * rank..range.end * rank);
         add(factor, share.unwrap_or_default());
-        let mut entries = vec![
-            0.0;
-            if penalties.is_empty() {
-                0
-            } else {
-                factor.len()
-            }
-        ];
+        let count = if penalties.is_empty() {
+            0
+        } else {
+            factor.len()
+        };
+        let mut entries = vec![0.0; count];
         let (mut own, mut sums) = (own.into_iter(), Vec::new());
         for term in penalties {
             let (penalty, weight) = (term.penalty, &term.weight);
@@ -206,16 +204,14 @@ pub(crate) fn through_penalties<'a>(
                 _ if !term.is_tracked => {}
                 [1, width] => {
                     let mut sum = vec![0.0; width];
-                    add_rows(&entries, rank, width, &mut sum);
+                    add_rows(&entries, rank, &mut sum);
                     sums.push(sum);
                 }
                 [_, width] => {
                     let chunk = own.next().expect("a chunk for each such weight");
-                    // (One row is not a sum of rows.)
-                    let rows = entries
-                        .chunks_exact(rank)
-                        .zip(chunk.chunks_exact_mut(width));
-                    rows.for_each(|(row, sum)| add_rows(row, rank, width, sum));
+                    let rows = entries.chunks_exact(rank);
+                    let rows = rows.zip(chunk.chunks_exact_mut(width));
+                    rows.for_each(|(row, sum)| add_row(sum, row));
                 }
             }
         }

@@ -10,9 +10,10 @@ use super::kernel::{TILE, WIDE, rows_together};
 use super::lists::Lists;
 use super::pass::{Pass, What, memory_length};
 use super::tile::{Blocks, Tiles, Weighting};
-use super::{At, Bars, Needs, PartsOf};
+use super::{At, Bars, Needs, PartsOf, Then};
 use crate::divergence::Fused;
 use crate::engine::{Aligned, AnyEntry, MOST_LANES, Real};
+use crate::numerics::add;
 
 /// With fewer multiplications, another thread costs more than it saves.
 const WORTH_SHARING: usize = 1 << 16;
@@ -81,12 +82,9 @@ pub(super) struct Job<'a> {
     pub(super) moves: [&'a [f64]; 2],
     /// Column sums for P, or its tangent, if ∇⁺ is 1 everywhere.
     pub(super) sums: &'a [f64],
-    /// Is called with the results of some rows, of which the first is given.
+    /// Is called with the index of the first row, and both results of some rows.
     pub(super) then: Option<&'a Then<'a>>,
 }
-
-/// What remains to be done with the results of some rows.
-pub(super) type Then<'a> = dyn Fn(usize, &mut [f64], &mut [f64]) + Sync + 'a;
 
 impl<'a> Job<'a> {
     pub(super) fn new(at: At<'a>) -> Self {
@@ -119,6 +117,9 @@ impl Walk<'_> {
         of: Of<'_>,
         needs: Needs,
     ) -> Bars {
+        if needs == Needs::NOTHING {
+            return Bars::default();
+        }
         let each = |needed: bool| usize::from(needed) * at.rank;
         let results = usize::from(needs.other);
         let (rows, [columns, _]) = self.with_columns(side, at, of, each(needs.factor), results);
@@ -136,6 +137,9 @@ impl Walk<'_> {
         of: &PartsOf,
         needs: Needs,
     ) -> Bars {
+        if needs == Needs::NOTHING {
+            return Bars::default();
+        }
         let of = Of::ColumnParts(&of.negative, &of.positive);
         let (at, results) = (at.turned(), usize::from(needs.factor));
         let each = usize::from(needs.other) * at.rank;
@@ -147,7 +151,7 @@ impl Walk<'_> {
     }
 
     /// N and P of the columns' factor, and the errors of the rows if they are requested. P is empty
-    /// if ∇⁺ is 1 everywhere. The factor is that of the columns.
+    /// if it is the same in all rows. The factor is that of the columns.
     pub(super) fn parts_of_columns<T: Real>(
         &self,
         side: &dyn RowSource<T>,
@@ -193,12 +197,14 @@ impl Walk<'_> {
         let rows = share(all_rows, columns, rank);
         let rows = side.most_rows().map_or(rows, |most| most.min(rows));
         let width = out.len() / all_rows;
+        let gaps = self.gaps.map(|[of_rows, _]| of_rows);
+        // (P, if it is requested, is a result of the pass.)
+        let writes_second = gaps.is_none() && (self.varies() || !job.sums.is_empty());
         let length = memory_length(rank, columns);
         let memory = || Aligned::new(length);
         let run = |memory: &mut Aligned<T>, task: usize, out: &mut [f64], second: &mut [f64]| {
             let memory = memory.get_mut(length);
             let (first_row, count) = (task * rows, out.len() / width);
-            let writes_second = self.varies() || !job.sums.is_empty();
             let range = first_row * rank..(first_row + count) * rank;
             side.with_rows(first_row, count, self.weighting, &mut |blocks, first| {
                 Arch::new().dispatch(Pass {
@@ -216,6 +222,14 @@ impl Walk<'_> {
                     memory: &mut *memory,
                 });
             });
+            if let Some(gaps) = gaps {
+                second.fill(0.0);
+                let moves = what == What::PartsTangent;
+                let values = if moves { job.moves[1] } else { job.at.other };
+                if !values.is_empty() {
+                    gaps.add_to_lines(first_row, job.sums, values, second);
+                }
+            }
             if let Some(then) = job.then {
                 then(first_row, out, second);
             }
@@ -260,9 +274,13 @@ impl Walk<'_> {
             rows: by_rows,
             of: lines,
         } = Tasks::new(side, rank);
+        let results = [of_rows, of_columns];
         let complement = self
             .gaps
-            .and_then(|gaps| Complement::new(gaps, of, at, by_rows));
+            .and_then(|gaps| Complement::new(gaps, of, at, results));
+        // True if a task computes whole sums, for some of the lines. Otherwise it computes a share of
+        // every sum, and what is in gaps is subtracted from the total.
+        let in_tasks = |of: &&Complement<'_>| of.for_rows == by_rows;
         let task = |index: usize| {
             let cut = |all: usize| index * lines..all.min((index + 1) * lines);
             let (own_rows, own_columns) = if by_rows {
@@ -273,7 +291,7 @@ impl Walk<'_> {
             let mut rows_result = vec![0.0; own_rows.len() * of_rows];
             let each = own_columns.len() * rank;
             let mut columns_result = vec![0.0; of_columns * each];
-            // (P of columns without gaps is not from the pass.)
+            // (With gaps, P is not a result of the pass.)
             let by_pass = of_columns.min(1 + usize::from(self.varies()));
             let step = side.most_rows().unwrap_or(usize::MAX).min(panel(rank));
             let of_step = step.min(own_rows.len());
@@ -306,15 +324,10 @@ impl Walk<'_> {
                 spare.keep(memory);
             }
             let mut second = columns_result.split_off(each.min(columns_result.len()));
-            if let Some(complement) = complement.as_ref().filter(|of| of.in_tasks) {
-                let Complement {
-                    lists,
-                    values,
-                    sums,
-                    ..
-                } = complement;
-                let out = complement.place(&mut rows_result, [&mut columns_result, &mut second]);
-                lists.add_to_lines(index * lines, sums, values, out);
+            if let Some(of) = complement.as_ref().filter(in_tasks) {
+                let out = of.place(&mut rows_result, [&mut columns_result, &mut second]);
+                of.lists
+                    .add_to_lines(index * lines, &of.sums, of.values, out);
             }
             (rows_result, (columns_result, second))
         };
@@ -326,15 +339,9 @@ impl Walk<'_> {
         } else {
             (added(of_rows), [joined(first), joined(second)])
         };
-        if let Some(complement) = complement.filter(|of| !of.in_tasks) {
-            let out = complement.place(&mut of_rows, [&mut first, &mut second]);
-            let Complement {
-                lists,
-                values,
-                sums,
-                ..
-            } = &complement;
-            lists.add_complement(sums, values, out);
+        if let Some(of) = complement.as_ref().filter(|of| !in_tasks(of)) {
+            let out = of.place(&mut of_rows, [&mut first, &mut second]);
+            of.lists.add_complement(&of.sums, of.values, out);
         }
         (of_rows, [first, second])
     }
@@ -348,35 +355,36 @@ struct Complement<'a> {
     /// What is summed, and its sums.
     values: &'a [f64],
     sums: Vec<f64>,
-    /// True if each task has some of these lines. Otherwise each has a part of all sums.
-    in_tasks: bool,
+    /// True if the lines are rows, false for columns.
+    for_rows: bool,
 }
 
 impl<'a> Complement<'a> {
-    /// `None` if no sums of P are needed.
+    /// `None` if the pass has no sums of P among its results, of which there are so many for rows and
+    /// for columns.
     fn new(
-        [of_rows, of_columns]: [&'a Lists; 2],
+        [in_rows, in_columns]: [&'a Lists; 2],
         of: Of<'a>,
         at: At<'a>,
-        by_rows: bool,
+        [of_rows, of_columns]: [usize; 2],
     ) -> Option<Self> {
         let (lists, values, for_rows) = match of {
-            Of::Nothing => (of_columns, at.factor, false),
-            Of::Parts(_, positive) => (of_columns, positive, false),
-            Of::ColumnParts(_, positive) => (of_rows, positive, true),
+            Of::Nothing => (in_columns, at.factor, false),
+            Of::Parts(_, positive) => (in_columns, positive, false),
+            Of::ColumnParts(_, positive) => (in_rows, positive, true),
             Of::Errors(_) => return None,
         };
-        Some(Self {
+        let results = if for_rows { of_rows } else { of_columns };
+        (results > 0).then(|| Self {
             of,
             lists,
             values,
             sums: sums(values, at.rank),
-            in_tasks: for_rows == by_rows,
+            for_rows,
         })
     }
 
-    /// The result that gets these sums: that of the rows, or one of those of the columns. (It is empty
-    /// if it is not requested.)
+    /// The result that gets these sums: that of the rows, or one of those of the columns.
     fn place<'b>(&self, rows: &'b mut [f64], [first, second]: [&'b mut [f64]; 2]) -> &'b mut [f64] {
         match self.of {
             Of::ColumnParts(..) => rows,
@@ -436,10 +444,7 @@ fn added(parts: Vec<Vec<f64>>) -> Vec<f64> {
     let tasks = sum.par_chunks_mut(ADDED).enumerate();
     tasks.for_each(|(task, sum)| {
         for other in &others {
-            let other = &other[task * ADDED..];
-            sum.iter_mut()
-                .zip(other)
-                .for_each(|(sum, other)| *sum += other);
+            add(sum, &other[task * ADDED..]);
         }
     });
     sum
