@@ -5,11 +5,13 @@ mod common;
 
 use std::sync::Arc;
 
+use altbi::penalty::{Graph, Steps};
+use altbi::threads::in_own_pool;
 use altbi::update::Rule;
 use altbi::{
-    AltBiConfig, Beta, Bunch, BunchOver, Criterion, EngineChoice, EngineUsed, Error, HeldOut,
-    Hoyer, Hypergradient, L1, Mode, Normalization, Pair, Penalty, PenaltyTerm, Precision, Problem,
-    Scope, Side, Smooth, Span, Split, SquaredL2, Training, Units,
+    AltBiConfig, Beta, Bunch, BunchOver, Criterion, Divergence, EngineChoice, EngineUsed, Error,
+    HeldOut, Hoyer, Hypergradient, L1, Mode, Normalization, Pair, Penalty, PenaltyTerm, Precision,
+    Problem, Scope, Side, Smooth, Span, Split, SquaredL2, Training, Units,
 };
 use burn::tensor::Tensor;
 use common::{assert_close, matrix};
@@ -208,6 +210,58 @@ fn every_scope_and_length_and_both_precisions() {
     }
 }
 
+/// More rows than a task has, penalties of every kind on one factor (coupled ones, of which only
+/// some are part of the update's own loops), all scopes, any number of threads.
+#[test]
+fn many_tasks_and_many_penalties_are_those_of_tensor_operations() {
+    let criterion: Arc<dyn Criterion> = Arc::new(HeldOut);
+    for shape in [[2100, 70, 5], [70, 2100, 5]] {
+        let [n, m, r] = shape;
+        let problem = problem(n, m, masks(n, m)[1].as_ref(), Precision::F64);
+        let ring = Graph::from_edges(n, (0..n).map(|i| (i, (i + 7) % n, 0.5))).unwrap();
+        let divergence: Arc<dyn Divergence> = Arc::new(Beta(1.0));
+        let of_w = Rule::new(
+            divergence.clone(),
+            vec![
+                PenaltyTerm::tuned(Smooth),
+                PenaltyTerm::fixed(Smooth, 0.2).unwrap(),
+                PenaltyTerm::tuned(Steps::along_rows()),
+                PenaltyTerm::tuned(ring),
+            ],
+        );
+        let of_h = Rule::new(divergence, vec![PenaltyTerm::tuned(L1)]);
+        let bunch = |fused: bool| {
+            let [of_w, of_h] = [of_w.clone(), of_h.clone()];
+            match fused {
+                true => Bunch::fused(&problem, of_w, of_h, criterion.clone(), Span::Both, 3),
+                false => Bunch::with_rules(&problem, of_w, of_h, criterion.clone(), Span::Both, 3),
+            }
+        };
+        let [fused, reference] = [true, false].map(|fused| bunch(fused).unwrap());
+        let pair = start(&problem, shape);
+        for scope in [Scope::Row, Scope::Shared, Scope::Component, Scope::Entry] {
+            let lambda = [n, n, n, m].map(|rows| {
+                let [a, b] = scope.shape(rows, r);
+                let lambda = matrix(a, b, 0.9) * 0.3;
+                problem.tensor("λ", &lambda, [a, b]).unwrap()
+            });
+            let want = reference
+                .hypergradient(&pair, &lambda, Mode::Reverse)
+                .unwrap();
+            for mode in [Mode::Reverse, Mode::Adjoint] {
+                let what = format!("{shape:?} {scope:?} {mode}");
+                let [one, two, three] = [1, 2, 3].map(|threads| {
+                    let run = || fused.hypergradient(&pair, &lambda, mode);
+                    in_own_pool(threads, run).unwrap().unwrap()
+                });
+                compare(&what, &one, &want, 1e-10);
+                compare(&format!("{what}, two threads"), &two, &one, 0.0);
+                compare(&format!("{what}, three threads"), &three, &one, 0.0);
+            }
+        }
+    }
+}
+
 /// Rows and columns of zeros, and entries that go below every floor.
 #[test]
 fn zeros_and_floors_are_those_of_tensor_operations() {
@@ -258,7 +312,13 @@ fn practical_like(rank: usize) -> AltBiConfig {
 
 #[test]
 fn runs_are_those_of_tensor_operations_for_any_number_of_threads() {
-    let x = matrix(90, 60, 0.8) * 4.0;
+    // One task, and several.
+    runs_are_those_of_tensor_operations(90, 60);
+    runs_are_those_of_tensor_operations(1300, 70);
+}
+
+fn runs_are_those_of_tensor_operations(n: usize, m: usize) {
+    let x = matrix(n, m, 0.8) * 4.0;
     let split = Problem::new(&x, Precision::F64)
         .unwrap()
         .speckled(0.1, 3)
