@@ -31,12 +31,13 @@ mod report;
 mod reproduce;
 mod search;
 mod shell;
+mod store;
 mod tables;
 
 use std::process::ExitCode;
 
 use crate::Result;
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 /// The version of altbi with that of Burn.
 const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), " (Burn 0.22.1, ndarray device)");
@@ -96,27 +97,9 @@ enum Ending {
 }
 
 impl Command {
-    /// Its name, if it does not support several processes.
-    fn alone(&self) -> Option<&'static str> {
-        Some(match self {
-            Self::Fit(_) | Self::Resume(_) => return None,
-            Self::Encode(_) => "altbi encode",
-            Self::Complete(_) => "altbi complete",
-            Self::Gradcheck(_) => "altbi gradcheck",
-            Self::Bias(_) => "altbi bias",
-            Self::Compare(_) => "altbi compare",
-            Self::Ranks(_) => "altbi ranks",
-            Self::Generate(_) => "altbi generate",
-            Self::Reproduce(_) => "altbi reproduce",
-            Self::Report(_) => "altbi report",
-            Self::Completions(_) => "altbi completions",
-            Self::Man => "altbi man",
-        })
-    }
-
-    fn run(self) -> Result<Ending> {
-        if let Some(name) = self.alone() {
-            job::processes().agree(job::only_alone(name))?;
+    fn run(self, name: &str) -> Result<Ending> {
+        if !matches!(self, Self::Fit(_) | Self::Resume(_)) {
+            job::processes().agree(job::only_alone(&format!("altbi {name}")))?;
         }
         match self {
             Self::Fit(arguments) => fit::fit(&arguments),
@@ -138,6 +121,10 @@ impl Command {
 
 /// Parses the command line and runs it.
 pub fn run() -> ExitCode {
-    let command = Cli::parse().command;
-    job::run(|| command.run())
+    let matches = Cli::command().get_matches();
+    let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+    job::run(|| {
+        cli.command
+            .run(matches.subcommand_name().unwrap_or_default())
+    })
 }

@@ -1,18 +1,18 @@
 //! Flags that `compare` and `ranks` share. Both choose by data that the updates do not see, use all
 //! cores, and go on after an interruption.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use crate::criterion::{OuterError, Unseen};
-use crate::data::Reservation;
 use crate::divergence::Outer;
 use crate::practical::SCOPE;
-use crate::report::{KeptRecords, shell_quoted};
+use crate::report::shell_quoted;
 use crate::threads::new_pool;
-use crate::{Beta, Error, Result, Scope};
+use crate::{Beta, Result, Scope};
 use clap::Args;
 
 use super::Ending;
+use super::arguments::check_threads;
 use super::data::DataArguments;
 use super::headings::{ENGINE, MODEL, OUTPUT, PENALTIES};
 use super::output::{check_inputs_safe, complain, output_path};
@@ -76,13 +76,7 @@ impl SearchArguments {
         data: Option<&str>,
         others: impl IntoIterator<Item = PathBuf>,
     ) -> Result<()> {
-        if self.threads > 1024 {
-            return Err(Error::Setting {
-                setting: "the number of threads",
-                value: self.threads as f64,
-                range: "at most 1024",
-            });
-        }
+        check_threads(self.threads)?;
         let Some(out) = &self.out else {
             return Ok(());
         };
@@ -108,38 +102,4 @@ impl SearchArguments {
         }
         Ending::Interrupted
     }
-}
-
-/// Claims a folder for a search, and returns the records of an earlier one.
-///
-/// # Errors
-/// [`Error::NotAnExperiment`] for a folder of something else, [`Error::OtherComparison`] for
-/// records that are not the `same`, [`Error::Busy`].
-pub fn claim<Records: KeptRecords>(
-    folder: &Path,
-    lock: &'static str,
-    foreign: &'static str,
-    same: impl Fn(&Records) -> bool,
-) -> Result<(Reservation, Option<Records>)> {
-    let read = || Records::read(folder).ok();
-    let kept = read();
-    // (A folder with a lock in it is or was being made by another search.)
-    if folder.exists() && kept.is_none() && !folder.join(lock).is_file() {
-        return Err(Error::NotAnExperiment {
-            path: folder.into(),
-            reason: foreign,
-        });
-    }
-    let mut claim = Reservation::of(folder, lock, &[Records::FILE])?;
-    if kept.is_some() {
-        claim.keep();
-    }
-    // (It is read again, because another process may have written into it before the claim.)
-    let kept = read().or(kept);
-    if kept.as_ref().is_some_and(|kept| !same(kept)) {
-        return Err(Error::OtherComparison {
-            path: folder.into(),
-        });
-    }
-    Ok((claim, kept))
 }

@@ -1,6 +1,5 @@
 //! `altbi compare`: other ways to choose λ, at equal budget.
 
-mod store;
 mod table;
 mod tasks;
 
@@ -11,19 +10,22 @@ use crate::criterion::Unseen;
 use crate::data::{Noise, fingerprint, text_fingerprint};
 use crate::experiment::{BenchmarkName, Size};
 use crate::problem::Weights;
-use crate::report::{KeptRecords, data_name};
-use crate::tuner::{BuiltIn, ContestSettings, Judge, RIVALS, Rival, Standing, Task, contest};
+use crate::report::{ContestRecords, KeptRecords, data_name};
+use crate::tuner::{
+    BuiltIn, Contest, ContestSettings, Judge, RIVALS, Rival, Standing, Task, contest,
+};
 use crate::{Divergence, Error, Result, Scope};
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
+use parking_lot::Mutex;
 
-use self::store::Store;
 use super::Ending;
 use super::arguments::words;
 use super::checkpoints::interruption;
 use super::output::{json, say};
 use super::progress::Progress;
 use super::search::{PROCEDURE, SearchArguments};
+use super::store::Store;
 
 /// Arguments of `compare`.
 #[derive(Debug, Args)]
@@ -142,25 +144,15 @@ impl CompareArguments {
                 reason: "the rivals choose by data that the updates do not see",
             });
         }
-        let range = |ok: bool, setting, value, range| {
-            if ok {
-                return Ok(());
-            }
-            Err(Error::Setting {
-                setting,
-                value,
-                range,
-            })
-        };
         let runs = (1..=MOST_RUNS).contains(&self.runs);
         let count = self.runs as f64;
-        range(runs, "the number of runs", count, "between 1 and 1000")?;
+        Error::require(runs, "the number of runs", count, "between 1 and 1000")?;
         let test = self.test.unwrap_or(0.0);
         let ok = (0.0..=0.5).contains(&test);
-        range(ok, "the test fraction", test, "from 0 to 0.5")?;
+        Error::require(ok, "the test fraction", test, "from 0 to 0.5")?;
         let budget = self.budget.unwrap_or(1) as f64;
         let ok = (1.0..=MOST_UPDATES).contains(&budget);
-        range(ok, "the budget", budget, "between 1 and 10000000")
+        Error::require(ok, "the budget", budget, "between 1 and 10000000")
     }
 }
 
@@ -186,28 +178,44 @@ pub fn compare(arguments: &CompareArguments) -> Result<Ending> {
             arguments.about(&tasks, &source),
         ),
     };
-    let of_fingerprint = arguments.about(&tasks, &source);
-    let store = Store::open(
-        common.out.as_deref(),
-        &arguments.fingerprint(&tasks, &of_fingerprint),
-        [&data, &about],
-        rivals.len(),
-    )?;
-    let missing: Vec<Task> = tasks
-        .iter()
-        .filter(|task| !store.has(task.seed))
-        .cloned()
-        .collect();
+    let records = ContestRecords {
+        fingerprint: arguments.fingerprint(&tasks, &arguments.about(&tasks, &source)),
+        data,
+        about,
+        contest: Contest::default(),
+    };
+    let out = common.out.as_deref();
+    let foreign = "it has no standings.json that altbi compare wrote";
+    let store = Store::open(out, records, ("compare.lock", foreign), |records, kept| {
+        records.contest = kept.contest;
+        records.fingerprint == kept.fingerprint
+    })?;
+    let known = store.records()?.contest.standings;
+    let is_missing = |task: &&Task| !known.iter().any(|of| of.seed == task.seed);
+    let missing: Vec<Task> = tasks.iter().filter(is_missing).cloned().collect();
     let found = (tasks.len() - missing.len()) * rivals.len();
     progress.steps("comparing", tasks.len() * rivals.len(), found);
     let pool = common.pool()?;
     let answers = AtomicUsize::new(found);
+    let seen = Mutex::new(Vec::new());
     let done = |standing: &Standing| {
         let answers = answers.fetch_add(1, Ordering::Relaxed) + 1;
         progress.at(answers, || {
             format!("{}, seed {}", standing.rival, standing.seed)
         });
-        store.keep(standing);
+        let mut seen = seen.lock();
+        seen.push(standing.clone());
+        let run = seen.iter().filter(|of| of.seed == standing.seed);
+        let run: Vec<Standing> = run.cloned().collect();
+        // Only whole runs are kept.
+        if run.len() == rivals.len() {
+            store.keep(|records| {
+                let standings = &mut records.contest.standings;
+                standings.extend(run);
+                // (Stable: the rivals of a run keep their order.)
+                standings.sort_by_key(|standing| standing.seed);
+            });
+        }
     };
     let going = || !interrupted.load(Ordering::Relaxed);
     let budget = arguments.budget.map(|updates| updates as f64);
@@ -222,16 +230,15 @@ pub fn compare(arguments: &CompareArguments) -> Result<Ending> {
     let compared = pool.install(|| contest(&missing, &taking_part, settings));
     progress.clear();
     compared?;
-    let records = store.finished()?;
+    let records = store.records()?;
     if interrupted.load(Ordering::Relaxed) {
         return Ok(common.interrupted("finished runs are"));
     }
-    let out = common.out.as_deref();
     let page = out.map(|out| records.write_report(out)).transpose()?;
     if common.json {
         say(json(&records.contest));
     } else if !common.quiet {
-        say(&about);
+        say(&records.about);
         say(records.answer());
         table::print(&records.contest);
         if let Some(page) = page {

@@ -1,7 +1,5 @@
 //! `altbi ranks`: how many components?
 
-mod store;
-
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::criterion::OuterError;
@@ -13,13 +11,13 @@ use crate::{Divergence, Error, Problem, Result};
 use clap::Args;
 use serde::Serialize;
 
-use self::store::Store;
 use super::Ending;
 use super::checkpoints::interruption;
 use super::output::{json, say};
 use super::penalties::Penalize;
 use super::progress::Progress;
 use super::search::{PROCEDURE, SearchArguments};
+use super::store::Store;
 
 /// Arguments of `ranks`.
 #[derive(Debug, Args)]
@@ -82,8 +80,13 @@ pub fn ranks(arguments: &RanksArguments) -> Result<Ending> {
     let pool = common.pool()?;
     let outer = search.decided(&problem);
     let records = arguments.records(&problem, outer, &of_data)?;
-    let store = Store::open(common.out.as_deref(), records)?;
-    let (pairs, known) = (search.pairs(), store.known());
+    let out = common.out.as_deref();
+    let foreign = "it has no ranks.json that altbi ranks wrote";
+    let store = Store::open(out, records, ("ranks.lock", foreign), |records, kept| {
+        records.done = kept.done;
+        records.fingerprint == kept.fingerprint
+    })?;
+    let (pairs, known) = (search.pairs(), store.records()?.done.errors);
     let found = pairs
         .iter()
         .filter(|pair| known.iter().any(|error| error.pair() == **pair));
@@ -91,7 +94,10 @@ pub fn ranks(arguments: &RanksArguments) -> Result<Ending> {
     progress.steps("comparing ranks", pairs.len(), found);
     let count = AtomicUsize::new(found);
     let done = |error: &RankError| {
-        store.keep(error);
+        store.keep(|records| {
+            let known = std::mem::take(&mut records.done.errors);
+            records.done = RankOutcome::new(known.into_iter().chain([error.clone()]));
+        });
         let count = count.fetch_add(1, Ordering::Relaxed) + 1;
         progress.at(count, || {
             format!("rank {}, split {}", error.rank, error.split)
@@ -100,14 +106,18 @@ pub fn ranks(arguments: &RanksArguments) -> Result<Ending> {
     let searched = pool.install(|| search.watched(&problem, &known, &done, &interrupted));
     progress.clear();
     let searched = searched?;
-    store.failure()?;
+    let mut records = store.records()?;
     if searched.errors.len() < pairs.len() {
         return Ok(common.interrupted("what is done is"));
     }
-    let records = store.finished()?;
-    let out = common.out.as_deref();
-    let page = out.map(|out| records.write_report(out)).transpose()?;
     let outcome = records.outcome();
+    records.recommended = outcome.recommended(RankBy::Plain);
+    records.recommended_tuned = outcome.recommended(RankBy::Tuned);
+    let page = out.map(|out| {
+        records.write(out)?;
+        records.write_report(out)
+    });
+    let page = page.transpose()?;
     if common.json {
         say(json(&Printed {
             about: &records.about,
@@ -185,10 +195,7 @@ impl RanksArguments {
         if self.tuned {
             text += &format!("{:?}", common.penalties);
             for (_, file) in common.penalties.graphs.files() {
-                let edges = std::fs::read(file).map_err(|source| Error::Read {
-                    path: file.into(),
-                    source,
-                })?;
+                let edges = std::fs::read(file).map_err(Error::reading(file.as_ref()))?;
                 text += &text_fingerprint(&String::from_utf8_lossy(&edges));
             }
         }
