@@ -9,9 +9,15 @@ pub(crate) trait Words:
     const WORDS: &'static [&'static str];
 }
 
-/// Gives the variants of an enum their names.
+/// Gives the variants of an enum their names. Further names of a variant, after `|`, are only read.
+/// A method after the kind, `(to_ascii_lowercase)`, is called on names before they are looked up.
 macro_rules! words {
-    ($type:ty, $kind:literal { $first:ident = $first_word:literal $(, $variant:ident = $word:literal)* $(,)? }) => {
+    (
+        $type:ty, $kind:literal $(($method:ident))? {
+            $first:ident = $first_word:literal $(| $first_other:literal)*
+            $(, $variant:ident = $word:literal $(| $other:literal)*)* $(,)?
+        }
+    ) => {
         impl $crate::words::Words for $type {
             const WORDS: &'static [&'static str] = &[$first_word $(, $word)*];
         }
@@ -29,9 +35,9 @@ macro_rules! words {
             type Err = $crate::Error;
 
             fn from_str(word: &str) -> $crate::Result<Self> {
-                match word {
-                    $first_word => Ok(Self::$first),
-                    $($word => Ok(Self::$variant),)*
+                match word$(.$method().as_str())? {
+                    $first_word $(| $first_other)* => Ok(Self::$first),
+                    $($word $(| $other)* => Ok(Self::$variant),)*
                     _ => Err($crate::Error::UnknownName {
                         kind: $kind,
                         name: word.into(),

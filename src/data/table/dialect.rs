@@ -1,13 +1,10 @@
 //! Detection of the separator and of the decimal sign.
 
-use std::fmt;
-use std::str::FromStr;
-
 use serde::{Deserialize, Serialize};
 
 use super::blanks::{BLANK, Blanks, is_blank};
 use super::field::{Field, Syntax};
-use crate::error::Error;
+use crate::words::words;
 
 /// The separator between two fields.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -43,34 +40,10 @@ impl Separator {
     }
 }
 
-impl fmt::Display for Separator {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.pad(match self {
-            Self::Comma => "comma",
-            Self::Semicolon => "semicolon",
-            Self::Tab => "tab",
-            Self::Whitespace => "whitespace",
-        })
-    }
-}
-
-impl FromStr for Separator {
-    type Err = Error;
-
-    fn from_str(name: &str) -> Result<Self, Error> {
-        match name {
-            "comma" | "," => Ok(Self::Comma),
-            "semicolon" | ";" => Ok(Self::Semicolon),
-            "tab" | "\t" | "\\t" => Ok(Self::Tab),
-            "whitespace" | " " => Ok(Self::Whitespace),
-            _ => Err(Error::UnknownName {
-                kind: "separator",
-                name: name.into(),
-                known: "comma, semicolon, tab, whitespace",
-            }),
-        }
-    }
-}
+words!(Separator, "separator" {
+    Comma = "comma" | ",", Semicolon = "semicolon" | ";", Tab = "tab" | "\t" | "\\t",
+    Whitespace = "whitespace" | " ",
+});
 
 /// The decimal sign of numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -82,30 +55,7 @@ pub enum Decimal {
     Comma,
 }
 
-impl fmt::Display for Decimal {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.pad(match self {
-            Self::Point => "point",
-            Self::Comma => "comma",
-        })
-    }
-}
-
-impl FromStr for Decimal {
-    type Err = Error;
-
-    fn from_str(name: &str) -> Result<Self, Error> {
-        match name {
-            "point" | "." => Ok(Self::Point),
-            "comma" | "," => Ok(Self::Comma),
-            _ => Err(Error::UnknownName {
-                kind: "decimal mark",
-                name: name.into(),
-                known: "point, comma",
-            }),
-        }
-    }
-}
+words!(Decimal, "decimal mark" { Point = "point" | ".", Comma = "comma" | "," });
 
 /// Parts of a table's dialect that are given.
 pub(super) struct Known {

@@ -46,11 +46,8 @@ fn read_within(
     options: TableOptions,
     room: Room,
 ) -> Result<Table> {
-    let unreadable = |source| Error::Read {
-        path: name.into(),
-        source,
-    };
-    let beginning = Beginning::of(input, BEGINNING).map_err(unreadable)?;
+    let unreadable = Error::reading(Path::new(name));
+    let beginning = Beginning::of(input, BEGINNING).map_err(&unreadable)?;
     let encoding = options
         .encoding
         .unwrap_or_else(|| detect_encoding(&beginning.bytes));
@@ -184,10 +181,7 @@ fn not_text(name: &str, encoding: Encoding, line: u64) -> Error {
 
 fn csv_error(name: &str, encoding: Encoding, line: u64, error: csv::Error) -> Error {
     match error.into_kind() {
-        csv::ErrorKind::Io(source) => Error::Read {
-            path: name.into(),
-            source,
-        },
+        csv::ErrorKind::Io(source) => Error::reading(Path::new(name))(source),
         // The only other error is text that is not UTF-8.
         _ => not_text(name, encoding, line),
     }

@@ -1,13 +1,11 @@
 //! Conversion of bytes to text: encodings, byte order marks, line ends.
 
-use std::fmt;
 use std::io::{self, Read};
-use std::str::FromStr;
 
 use encoding_rs_io::{DecodeReaderBytes, DecodeReaderBytesBuilder};
 use serde::{Deserialize, Serialize};
 
-use crate::error::Error;
+use crate::words::words;
 
 /// The encoding of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -23,32 +21,10 @@ pub enum Encoding {
     Latin1,
 }
 
-impl fmt::Display for Encoding {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.pad(match self {
-            Self::Utf8 => "utf-8",
-            Self::Utf16 => "utf-16",
-            Self::Latin1 => "latin-1",
-        })
-    }
-}
-
-impl FromStr for Encoding {
-    type Err = Error;
-
-    fn from_str(name: &str) -> Result<Self, Error> {
-        match name.to_ascii_lowercase().as_str() {
-            "utf-8" | "utf8" => Ok(Self::Utf8),
-            "utf-16" | "utf16" => Ok(Self::Utf16),
-            "latin-1" | "latin1" | "iso-8859-1" | "windows-1252" => Ok(Self::Latin1),
-            _ => Err(Error::UnknownName {
-                kind: "encoding",
-                name: name.into(),
-                known: "utf-8, utf-16, latin-1",
-            }),
-        }
-    }
-}
+words!(Encoding, "encoding" (to_ascii_lowercase) {
+    Utf8 = "utf-8" | "utf8", Utf16 = "utf-16" | "utf16",
+    Latin1 = "latin-1" | "latin1" | "iso-8859-1" | "windows-1252",
+});
 
 /// The first bytes of a file, read before the rest.
 pub(super) struct Beginning<R> {
