@@ -140,40 +140,30 @@ pub trait Divergence: Debug + Send + Sync {
     }
 }
 
+/// Methods of a pointer that call those of its target.
+macro_rules! forward {
+    ($(fn $name:ident(&$this:ident $(, $given:ident: $type:ty)*) -> $out:ty;)*) => {
+        $(fn $name(&$this $(, $given: $type)*) -> $out {
+            (**$this).$name($($given),*)
+        })*
+    };
+}
+pub(crate) use forward;
+
 /// Plug-ins are shared between a solver and its bunches.
 impl<D: Divergence + ?Sized> Divergence for Arc<D> {
-    fn name(&self) -> String {
-        (**self).name()
-    }
-    fn value(&self, x: &Tensor<2>, y: &Tensor<2>) -> Tensor<2> {
-        (**self).value(x, y)
-    }
-    fn split(&self, x: &Tensor<2>, y: &Tensor<2>) -> Split {
-        (**self).split(x, y)
-    }
-    fn slope(&self, x: &Tensor<2>, y: &Tensor<2>) -> Option<Slope> {
-        (**self).slope(x, y)
-    }
-    fn accepts(&self, x: f64) -> bool {
-        (**self).accepts(x)
-    }
-    fn condition(&self) -> String {
-        (**self).condition()
-    }
-    fn majoriser_powers(&self) -> Option<MajoriserPowers> {
-        (**self).majoriser_powers()
-    }
-    fn is_of_counts(&self) -> bool {
-        (**self).is_of_counts()
-    }
-    fn fused(&self) -> Option<Fused> {
-        (**self).fused()
-    }
-    fn derivative_cost(&self) -> f64 {
-        (**self).derivative_cost()
-    }
-    fn floor(&self, precision: Precision) -> f64 {
-        (**self).floor(precision)
+    forward! {
+        fn name(&self) -> String;
+        fn value(&self, x: &Tensor<2>, y: &Tensor<2>) -> Tensor<2>;
+        fn split(&self, x: &Tensor<2>, y: &Tensor<2>) -> Split;
+        fn slope(&self, x: &Tensor<2>, y: &Tensor<2>) -> Option<Slope>;
+        fn accepts(&self, x: f64) -> bool;
+        fn condition(&self) -> String;
+        fn majoriser_powers(&self) -> Option<MajoriserPowers>;
+        fn is_of_counts(&self) -> bool;
+        fn fused(&self) -> Option<Fused>;
+        fn derivative_cost(&self) -> f64;
+        fn floor(&self, precision: Precision) -> f64;
     }
 }
 

@@ -15,7 +15,7 @@ use std::ops::Range;
 use burn::tensor::{IndexingUpdateOp, Int, Tensor, TensorData};
 use pulp::{Arch, Simd, WithSimd};
 
-use super::{Coupling, HostPenalty, Rows, Spread};
+use super::{Coupling, HostPenalty, Rows, Spread, powers};
 use crate::split::{MajoriserPowers, Split};
 
 /// Edges on tensors.
@@ -123,10 +123,7 @@ impl Edges {
 
 /// `−w_i w_j` is majorised by `−w̃_i w̃_j (1 + log(u_i u_j))`, whose derivative decays as 1/u;
 /// the squares grow with u.
-pub(super) const POWERS: MajoriserPowers = MajoriserPowers {
-    growing: 1.0,
-    decaying: -1.0,
-};
+pub(super) const POWERS: MajoriserPowers = powers(1.0, -1.0);
 
 /// Edges as tensors on the device of a factor.
 pub(super) struct Taken {
@@ -188,6 +185,37 @@ pub(super) trait Along: Debug + Sync {
     /// The neighbours of row i of `count`, with the strengths of the edges to them.
     fn neighbours(&self, i: usize, count: usize) -> impl Iterator<Item = (usize, f64)>;
 }
+
+/// The methods that each [`Penalty`](super::Penalty) along edges has, given the share of each entry in
+/// `Σ_i r_i`, n×r.
+macro_rules! along_edges {
+    ($this:ident, $w:ident => $shares:expr) => {
+        fn value(&$this, $w: &Tensor<2>) -> Tensor<2> {
+            $shares.sum_dim(1)
+        }
+
+        fn is_sum_over_entries(&self) -> bool {
+            true
+        }
+
+        fn entries(&$this, $w: &Tensor<2>) -> Option<Tensor<2>> {
+            Some($shares)
+        }
+
+        fn split(&self, w: &Tensor<2>) -> Split {
+            self.weighted_split(w, &constant_like(w, 1.0))
+        }
+
+        fn coupling(&self) -> Option<&dyn Coupling> {
+            Some(self)
+        }
+
+        fn on_host(&self) -> Option<&dyn HostPenalty> {
+            Some(self)
+        }
+    };
+}
+pub(super) use along_edges;
 
 impl<P: Along> Coupling for P {
     fn weighted_split(&self, w: &Tensor<2>, weight: &Tensor<2>) -> Split {

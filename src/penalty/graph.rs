@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use burn::tensor::Tensor;
 
-use super::edges::{Along, Edges, POWERS};
+use super::edges::{Along, Edges, POWERS, along_edges};
 use super::{Coupling, HostPenalty, Penalty, constant_like};
 use crate::error::{Error, Result};
 use crate::split::{MajoriserPowers, Split};
@@ -148,17 +148,7 @@ impl Penalty for Graph {
         self.name.clone()
     }
 
-    fn value(&self, w: &Tensor<2>) -> Tensor<2> {
-        self.edges_of(w).shares(w).sum_dim(1)
-    }
-
-    fn is_sum_over_entries(&self) -> bool {
-        true
-    }
-
-    fn entries(&self, w: &Tensor<2>) -> Option<Tensor<2>> {
-        Some(self.edges_of(w).shares(w))
-    }
+    along_edges!(self, w => self.edges_of(w).shares(w));
 
     fn reads_data(&self) -> bool {
         self.reads_data
@@ -168,20 +158,8 @@ impl Penalty for Graph {
         Some(self.vertices())
     }
 
-    fn split(&self, w: &Tensor<2>) -> Split {
-        self.weighted_split(w, &constant_like(w, 1.0))
-    }
-
-    fn coupling(&self) -> Option<&dyn Coupling> {
-        Some(self)
-    }
-
     fn majoriser_powers(&self) -> Option<MajoriserPowers> {
         Some(POWERS)
-    }
-
-    fn on_host(&self) -> Option<&dyn HostPenalty> {
-        Some(self)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use burn::tensor::Tensor;
 
-use super::{FusedPenalty, Penalty, constant_like};
+use super::{FusedPenalty, Penalty, constant_like, powers};
 use crate::numerics::{Floored, Precision};
 use crate::split::{MajoriserPowers, Split};
 
@@ -67,10 +67,7 @@ impl Penalty for Group {
 
     /// `‖u ⊙ w‖ ≤ ½ ‖w‖ + ½ Σ w² u² / ‖w‖`: quadratic in u.
     fn majoriser_powers(&self) -> Option<MajoriserPowers> {
-        Some(MajoriserPowers {
-            growing: 1.0,
-            decaying: 0.0,
-        })
+        Some(powers(1.0, 0.0))
     }
 
     fn fused(&self) -> Option<FusedPenalty> {

@@ -4,7 +4,7 @@ use burn::tensor::Tensor;
 
 use super::group::{above_floor, inverse_norm};
 use super::{FusedPenalty, Penalty, constant_like};
-use crate::split::{MajoriserPowers, Split};
+use crate::split::Split;
 
 /// `r(w) = ‖w‖₁ / ‖w‖₂`, between 1 (one entry) and √r (all equal).
 ///
@@ -61,10 +61,6 @@ impl Penalty for Hoyer {
                     + along * (one - unit.clone() * ratio * 3.0)
                     - unit * sum),
         )
-    }
-
-    fn majoriser_powers(&self) -> Option<MajoriserPowers> {
-        None
     }
 
     fn fused(&self) -> Option<FusedPenalty> {

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use burn::tensor::Tensor;
 
-use super::{FusedPenalty, HostPenalty, Penalty, Rows, Spread, constant_like};
+use super::{FusedPenalty, HostPenalty, NoPenalty, Penalty, Rows, Spread, constant_like, powers};
 use crate::split::{MajoriserPowers, Split};
 
 /// `r(w) = Σ_k w_k`, with `p⁺ = 1` and `p⁻ = 0`.
@@ -44,10 +44,7 @@ impl Penalty for L1 {
     }
 
     fn tangent(&self, w: &Tensor<2>, _direction: &Tensor<2>) -> Option<Split> {
-        Some(Split {
-            positive: constant_like(w, 0.0),
-            negative: constant_like(w, 0.0),
-        })
+        Some(NoPenalty.split(w))
     }
 
     fn cotangent(&self, w: &Tensor<2>, _parts: &Split) -> Option<Tensor<2>> {
@@ -55,10 +52,7 @@ impl Penalty for L1 {
     }
 
     fn majoriser_powers(&self) -> Option<MajoriserPowers> {
-        Some(MajoriserPowers {
-            growing: 0.0,
-            decaying: 0.0,
-        })
+        Some(powers(0.0, 0.0))
     }
 
     fn fused(&self) -> Option<FusedPenalty> {

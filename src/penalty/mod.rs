@@ -78,6 +78,7 @@ pub use steps::Steps;
 pub use term::PenaltyTerm;
 pub(crate) use term::Weight;
 
+use crate::divergence::forward;
 use crate::error::{Error, Result};
 use crate::processes::Processes;
 use crate::split::{MajoriserPowers, Split};
@@ -219,50 +220,22 @@ pub trait Coupling: Debug {
 
 /// Plug-ins are shared between a solver and its bunches.
 impl<P: Penalty + ?Sized> Penalty for Arc<P> {
-    fn name(&self) -> String {
-        (**self).name()
-    }
-    fn value(&self, w: &Tensor<2>) -> Tensor<2> {
-        (**self).value(w)
-    }
-    fn is_sum_over_entries(&self) -> bool {
-        (**self).is_sum_over_entries()
-    }
-    fn rows(&self) -> Option<usize> {
-        (**self).rows()
-    }
-    fn takes_any_rows(&self) -> bool {
-        (**self).takes_any_rows()
-    }
-    fn reads_data(&self) -> bool {
-        (**self).reads_data()
-    }
-    fn entries(&self, w: &Tensor<2>) -> Option<Tensor<2>> {
-        (**self).entries(w)
-    }
-    fn split(&self, w: &Tensor<2>) -> Split {
-        (**self).split(w)
-    }
-    fn tangent(&self, w: &Tensor<2>, direction: &Tensor<2>) -> Option<Split> {
-        (**self).tangent(w, direction)
-    }
-    fn cotangent(&self, w: &Tensor<2>, parts: &Split) -> Option<Tensor<2>> {
-        (**self).cotangent(w, parts)
-    }
-    fn coupling(&self) -> Option<&dyn Coupling> {
-        (**self).coupling()
-    }
-    fn across(&self, processes: &Processes) -> Option<Arc<dyn Penalty>> {
-        (**self).across(processes)
-    }
-    fn majoriser_powers(&self) -> Option<MajoriserPowers> {
-        (**self).majoriser_powers()
-    }
-    fn fused(&self) -> Option<FusedPenalty> {
-        (**self).fused()
-    }
-    fn on_host(&self) -> Option<&dyn HostPenalty> {
-        (**self).on_host()
+    forward! {
+        fn name(&self) -> String;
+        fn value(&self, w: &Tensor<2>) -> Tensor<2>;
+        fn is_sum_over_entries(&self) -> bool;
+        fn rows(&self) -> Option<usize>;
+        fn takes_any_rows(&self) -> bool;
+        fn reads_data(&self) -> bool;
+        fn entries(&self, w: &Tensor<2>) -> Option<Tensor<2>>;
+        fn split(&self, w: &Tensor<2>) -> Split;
+        fn tangent(&self, w: &Tensor<2>, direction: &Tensor<2>) -> Option<Split>;
+        fn cotangent(&self, w: &Tensor<2>, parts: &Split) -> Option<Tensor<2>>;
+        fn coupling(&self) -> Option<&dyn Coupling>;
+        fn across(&self, processes: &Processes) -> Option<Arc<dyn Penalty>>;
+        fn majoriser_powers(&self) -> Option<MajoriserPowers>;
+        fn fused(&self) -> Option<FusedPenalty>;
+        fn on_host(&self) -> Option<&dyn HostPenalty>;
     }
 }
 
@@ -314,6 +287,11 @@ pub fn by_name(name: &str) -> Result<Arc<dyn Penalty>> {
 /// A 1×1 tensor on the device of `w`, for parts that are constant.
 fn constant_like(w: &Tensor<2>, value: f64) -> Tensor<2> {
     Tensor::full([1, 1], value, (&w.device(), w.dtype()))
+}
+
+/// The powers of a majoriser.
+const fn powers(growing: f64, decaying: f64) -> MajoriserPowers {
+    MajoriserPowers { growing, decaying }
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use burn::tensor::Tensor;
 
-use super::{FusedPenalty, Penalty, constant_like};
+use super::{FusedPenalty, Penalty, constant_like, powers};
 use crate::split::{MajoriserPowers, Split};
 
 /// `r(w) = 0`.
@@ -46,10 +46,7 @@ impl Penalty for NoPenalty {
     }
 
     fn majoriser_powers(&self) -> Option<MajoriserPowers> {
-        Some(MajoriserPowers {
-            growing: 0.0,
-            decaying: 0.0,
-        })
+        Some(powers(0.0, 0.0))
     }
 
     fn fused(&self) -> Option<FusedPenalty> {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use burn::tensor::Tensor;
 
 use super::across::SmoothAcross;
-use super::edges::{Along, Edges, POWERS};
+use super::edges::{Along, Edges, POWERS, along_edges};
 use super::{Coupling, HostPenalty, Penalty, constant_like};
 use crate::processes::Processes;
 use crate::split::{MajoriserPowers, Split};
@@ -45,28 +45,10 @@ impl Penalty for Smooth {
         "smooth".into()
     }
 
-    fn value(&self, w: &Tensor<2>) -> Tensor<2> {
-        self.edges_of(w).shares(w).sum_dim(1)
-    }
-
-    fn is_sum_over_entries(&self) -> bool {
-        true
-    }
-
-    fn entries(&self, w: &Tensor<2>) -> Option<Tensor<2>> {
-        Some(self.edges_of(w).shares(w))
-    }
+    along_edges!(self, w => self.edges_of(w).shares(w));
 
     fn takes_any_rows(&self) -> bool {
         true
-    }
-
-    fn split(&self, w: &Tensor<2>) -> Split {
-        self.weighted_split(w, &constant_like(w, 1.0))
-    }
-
-    fn coupling(&self) -> Option<&dyn Coupling> {
-        Some(self)
     }
 
     fn across(&self, processes: &Processes) -> Option<Arc<dyn Penalty>> {
@@ -75,10 +57,6 @@ impl Penalty for Smooth {
 
     fn majoriser_powers(&self) -> Option<MajoriserPowers> {
         Some(POWERS)
-    }
-
-    fn on_host(&self) -> Option<&dyn HostPenalty> {
-        Some(self)
     }
 }
 

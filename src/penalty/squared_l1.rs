@@ -2,7 +2,7 @@
 
 use burn::tensor::Tensor;
 
-use super::{FusedPenalty, Penalty, constant_like};
+use super::{FusedPenalty, Penalty, constant_like, powers};
 use crate::split::{MajoriserPowers, Split};
 
 /// `r(w) = (Σ_k w_k)²`, with `p⁺ = 2 Σ_k w_k` and `p⁻ = 0`.
@@ -44,10 +44,7 @@ impl Penalty for SquaredL1 {
 
     /// By Jensen, `(Σ w u)² ≤ (Σ w) Σ w u²`: quadratic in u.
     fn majoriser_powers(&self) -> Option<MajoriserPowers> {
-        Some(MajoriserPowers {
-            growing: 1.0,
-            decaying: 0.0,
-        })
+        Some(powers(1.0, 0.0))
     }
 
     fn fused(&self) -> Option<FusedPenalty> {

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use burn::tensor::Tensor;
 
-use super::{FusedPenalty, HostPenalty, Penalty, Rows, Spread, constant_like};
+use super::{FusedPenalty, HostPenalty, Penalty, Rows, Spread, constant_like, powers};
 use crate::split::{MajoriserPowers, Split};
 
 /// `r(w) = ½ Σ_k w_k²`, with `p⁺ = w` and `p⁻ = 0`.
@@ -54,10 +54,7 @@ impl Penalty for SquaredL2 {
 
     /// `r(u ⊙ w)` grows with u², so its derivative with u.
     fn majoriser_powers(&self) -> Option<MajoriserPowers> {
-        Some(MajoriserPowers {
-            growing: 1.0,
-            decaying: 0.0,
-        })
+        Some(powers(1.0, 0.0))
     }
 
     fn fused(&self) -> Option<FusedPenalty> {

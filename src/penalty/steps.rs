@@ -2,7 +2,7 @@
 
 use burn::tensor::Tensor;
 
-use super::edges::{Along, EdgeOnHost, POWERS};
+use super::edges::{Along, EdgeOnHost, POWERS, along_edges};
 use super::{Coupling, Graph, HostPenalty, Penalty, Smooth, constant_like};
 use crate::numerics::Precision;
 use crate::split::{MajoriserPowers, Split};
@@ -124,17 +124,7 @@ impl<P: Along + Penalty> Penalty for Steps<P> {
         "steps".into()
     }
 
-    fn value(&self, w: &Tensor<2>) -> Tensor<2> {
-        shares(&self.neighbours, w, self.corner).sum_dim(1)
-    }
-
-    fn is_sum_over_entries(&self) -> bool {
-        true
-    }
-
-    fn entries(&self, w: &Tensor<2>) -> Option<Tensor<2>> {
-        Some(shares(&self.neighbours, w, self.corner))
-    }
+    along_edges!(self, w => shares(&self.neighbours, w, self.corner));
 
     fn rows(&self) -> Option<usize> {
         self.neighbours.rows()
@@ -148,22 +138,10 @@ impl<P: Along + Penalty> Penalty for Steps<P> {
         self.neighbours.reads_data()
     }
 
-    fn split(&self, w: &Tensor<2>) -> Split {
-        self.weighted_split(w, &constant_like(w, 1.0))
-    }
-
-    fn coupling(&self) -> Option<&dyn Coupling> {
-        Some(self)
-    }
-
     /// The root is concave in the squares below it, so it lies below a multiple of them, which has the
     /// powers of squared differences; `−ε (w_i + w_j)` is linear.
     fn majoriser_powers(&self) -> Option<MajoriserPowers> {
         Some(POWERS)
-    }
-
-    fn on_host(&self) -> Option<&dyn HostPenalty> {
-        Some(self)
     }
 }
 
