@@ -1,6 +1,6 @@
 //! Errors, each with its numbers.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// The crate's result.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -788,6 +788,73 @@ pub enum Error {
 }
 
 impl Error {
+    /// The error of a file that cannot be read, for `map_err`.
+    pub(crate) fn reading(path: &Path) -> impl Fn(std::io::Error) -> Self {
+        move |source| Self::Read {
+            path: path.into(),
+            source,
+        }
+    }
+
+    /// The error of a file that cannot be written, for `map_err`.
+    pub(crate) fn writing(path: &Path) -> impl Fn(std::io::Error) -> Self {
+        move |source| Self::Write {
+            path: path.into(),
+            source,
+        }
+    }
+
+    /// Refuses a setting that is outside its range.
+    pub(crate) fn require(
+        ok: bool,
+        setting: &'static str,
+        value: f64,
+        range: &'static str,
+    ) -> Result<()> {
+        let wrong = Self::Setting {
+            setting,
+            value,
+            range,
+        };
+        if ok { Ok(()) } else { Err(wrong) }
+    }
+
+    /// Refuses a matrix of another shape.
+    pub(crate) fn require_shape(
+        what: &'static str,
+        found: impl Into<[usize; 2]>,
+        expected: [usize; 2],
+    ) -> Result<()> {
+        let found = found.into();
+        let wrong = Self::Shape {
+            what,
+            expected,
+            found,
+        };
+        (found == expected).then_some(()).ok_or(wrong)
+    }
+
+    /// The same error about the transpose: rows and columns are exchanged.
+    #[must_use]
+    pub(crate) fn transposed(mut self) -> Self {
+        match &mut self {
+            Self::Shape {
+                expected, found, ..
+            } => {
+                expected.reverse();
+                found.reverse();
+            }
+            Self::EmptyMatrix { rows, columns, .. } => std::mem::swap(rows, columns),
+            Self::NegativeEntry { row, column, .. }
+            | Self::NotFiniteEntry { row, column, .. }
+            | Self::OutsideDomain { row, column, .. }
+            | Self::DuplicateEntry { row, column } => std::mem::swap(row, column),
+            Self::UnobservedRow { row } => return Self::UnobservedColumn { column: *row },
+            _ => {}
+        }
+        self
+    }
+
     /// The same error with its row counted over all processes; `first` is the first row of this
     /// process.
     #[must_use]

@@ -78,9 +78,6 @@ impl Case {
     }
 
     /// Compares all modes on it.
-    ///
-    /// # Errors
-    /// Those of [`bunch`](Self::bunch).
     pub fn run(&self, precision: Precision, device: &Device) -> Result<CheckReport> {
         let (bunch, draw) = self.bunch(precision, device)?;
         check_bunch(&bunch, &draw.pair, &draw.lambda, &MODES)

@@ -35,9 +35,6 @@ pub(crate) struct Given {
 
 impl Draw {
     /// Draws everything. All weights have the same scope. A single bunch allows any rank ≥ 1.
-    ///
-    /// # Errors
-    /// Those of [`complete`](Self::complete).
     pub fn new(
         problem: &Problem,
         bunch: &Bunch,
@@ -95,13 +92,12 @@ fn factors(
     given: &GivenFactors,
 ) -> Result<Pair> {
     let [n, m] = problem.shape();
-    if rank == 0 || rank > 16 * n.max(m) {
-        return Err(Error::Setting {
-            setting: "the rank",
-            value: rank as f64,
-            range: "at least 1 and at most sixteen times the larger side of X",
-        });
-    }
+    Error::require(
+        (1..=16 * n.max(m)).contains(&rank),
+        "the rank",
+        rank as f64,
+        "at least 1 and at most sixteen times the larger side of X",
+    )?;
     let w = uniform(generator, n, rank) + 0.1;
     let h = uniform(generator, rank, m) + 0.1;
     let h = given.h.as_ref().unwrap_or(&h);

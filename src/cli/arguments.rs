@@ -4,12 +4,13 @@ use std::convert::Infallible;
 use std::path::Path;
 use std::str::FromStr;
 
+use crate::config::MOST_THREADS;
 use crate::criterion::{OuterError, Unseen};
 use crate::data::read_matrix;
 use crate::device::Device;
 use crate::divergence::Outer;
 use crate::words::Words;
-use crate::{Beta, Problem, Result, penalty};
+use crate::{Beta, Error, Problem, Result, penalty};
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use ndarray::Array2;
@@ -54,6 +55,12 @@ impl CriterionArguments {
 /// Checks that a penalty of this name exists.
 pub fn penalty_name(name: &str) -> Result<String> {
     penalty::by_name(name).map(|_| name.into())
+}
+
+/// Refuses too many threads.
+pub fn check_threads(threads: usize) -> Result<()> {
+    let ok = threads <= MOST_THREADS;
+    Error::require(ok, "the number of threads", threads as f64, "at most 1024")
 }
 
 /// Checks that a device of this name exists.

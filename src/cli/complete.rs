@@ -46,7 +46,7 @@ enum Only {
 pub fn complete(arguments: &CompleteArguments) -> Result<Ending> {
     let out = arguments.out.as_deref();
     if let Some(out) = out {
-        check_ending(out)?;
+        check_ending(out, ".csv, .npy")?;
         check_new_file(out, arguments.force, [])?;
     }
     let records = RunRecords::read(&arguments.run)?;

@@ -56,7 +56,7 @@ enum NewSide {
 /// Runs `encode`.
 pub fn encode(arguments: &EncodeArguments) -> Result<Ending> {
     if let Some(out) = &arguments.out {
-        check_ending(out)?;
+        check_ending(out, ".csv, .npy")?;
         let read = arguments.table.inputs(Some(&arguments.new));
         check_new_file(out, arguments.force, read)?;
     }

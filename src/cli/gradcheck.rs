@@ -1,6 +1,6 @@
 //! `altbi gradcheck`: compares hypergradients of all modes.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::check::{BETAS, Case, CheckReport, Draw, Given, MODES, cases, check_drawn};
@@ -22,6 +22,7 @@ use super::graphs::GraphArguments;
 use super::output::{check_new_file, json, output_path, say};
 use super::penalties::{Penalize, PenaltyArguments, penalty_names};
 use super::progress::Progress;
+use super::tables::check_ending;
 use super::{Ending, headings};
 
 /// Arguments of `gradcheck`.
@@ -212,7 +213,7 @@ impl GradcheckArguments {
     /// One bunch on the user's data.
     fn check_data(&self, source: &Source) -> Result<bool> {
         if let Some(out) = &self.out {
-            check_ending(out)?;
+            check_ending(out, ".npy")?;
             check_new_file(out, self.force, self.inputs())?;
         }
         let problem = self.table.read(source, false)?.problem(&self.table)?;
@@ -338,17 +339,6 @@ impl GradcheckArguments {
             }
             Some(LambdaArgument::File(path)) => draw(Some(read_lambda(path)?)),
         }
-    }
-}
-
-/// Refuses an output file whose name does not end in .npy.
-fn check_ending(out: &Path) -> Result<()> {
-    match out.extension() {
-        Some(ending) if ending == "npy" => Ok(()),
-        _ => Err(Error::UnknownFormat {
-            path: out.into(),
-            known: ".npy",
-        }),
     }
 }
 

@@ -14,7 +14,7 @@ use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 
 use super::Ending;
-use super::arguments::words;
+use super::arguments::{check_threads, words};
 use super::checkpoints::interruption;
 use super::output::{complain, json, output_path, say};
 use super::progress::Progress;
@@ -118,13 +118,7 @@ pub fn reproduce(arguments: &ReproduceArguments) -> Result<Ending> {
 }
 
 fn check(arguments: &ReproduceArguments) -> Result<()> {
-    if arguments.threads > 1024 {
-        return Err(Error::Setting {
-            setting: "the number of threads",
-            value: arguments.threads as f64,
-            range: "at most 1024",
-        });
-    }
+    check_threads(arguments.threads)?;
     if arguments.size != Size::Full && arguments.data.is_some() {
         return Err(Error::Conflict {
             first: "--size",

@@ -8,15 +8,16 @@ use crate::{Error, Result};
 use super::Ending;
 use super::output::{complain, say};
 
-/// Refuses a file that is neither .csv nor .npy.
-pub fn check_ending(path: &Path) -> Result<()> {
-    match path.extension().and_then(|ending| ending.to_str()) {
-        Some("csv" | "npy") => Ok(()),
-        _ => Err(Error::UnknownFormat {
-            path: path.into(),
-            known: ".csv, .npy",
-        }),
+/// Refuses a file whose name has none of the endings: ".csv, .npy".
+pub fn check_ending(path: &Path, known: &'static str) -> Result<()> {
+    let ending = path.extension().and_then(|ending| ending.to_str());
+    if ending.is_some_and(|ending| known.split(", ").any(|one| one[1..] == *ending)) {
+        return Ok(());
     }
+    Err(Error::UnknownFormat {
+        path: path.into(),
+        known,
+    })
 }
 
 /// "component 1", …

@@ -148,6 +148,18 @@ fn default_tolerance() -> f64 {
     1e-6
 }
 
+/// Setters of single fields.
+macro_rules! setters {
+    ($($(#[$doc:meta])* $setter:ident($field:ident: $type:ty);)*) => {$(
+        $(#[$doc])*
+        #[must_use]
+        pub fn $setter(mut self, $field: $type) -> Self {
+            self.$field = $field;
+            self
+        }
+    )*};
+}
+
 impl AltBiConfig {
     /// The paper's settings for a rank.
     pub fn new(rank: usize) -> Self {
@@ -177,151 +189,54 @@ impl AltBiConfig {
         }
     }
 
-    /// Sets the algorithm or baseline.
-    #[must_use]
-    pub fn with_method(mut self, method: Method) -> Self {
-        self.method = method;
-        self
-    }
-
-    /// Sets T.
-    #[must_use]
-    pub fn with_bunch(mut self, bunch: usize) -> Self {
-        self.bunch = bunch;
-        self
-    }
-
-    /// Sets the factors that a bunch updates.
-    #[must_use]
-    pub fn with_bunch_over(mut self, bunch_over: BunchOver) -> Self {
-        self.bunch_over = bunch_over;
-        self
-    }
-
-    /// Sets the number of plain updates before the first iteration.
-    #[must_use]
-    pub fn with_warm_up(mut self, warm_up: usize) -> Self {
-        self.warm_up = warm_up;
-        self
-    }
-
-    /// Sets the scope of λ.
-    #[must_use]
-    pub fn with_scope(mut self, scope: Scope) -> Self {
-        self.scope = scope;
-        self
-    }
-
-    /// Sets the units of λ.
-    #[must_use]
-    pub fn with_units(mut self, units: Units) -> Self {
-        self.units = units;
-        self
-    }
-
-    /// Sets γ.
-    #[must_use]
-    pub fn with_exponent(mut self, exponent: Exponent) -> Self {
-        self.exponent = exponent;
-        self
+    setters! {
+        /// Sets the algorithm or baseline.
+        with_method(method: Method);
+        /// Sets T.
+        with_bunch(bunch: usize);
+        /// Sets the factors that a bunch updates.
+        with_bunch_over(bunch_over: BunchOver);
+        /// Sets the number of plain updates before the first iteration.
+        with_warm_up(warm_up: usize);
+        /// Sets the scope of λ.
+        with_scope(scope: Scope);
+        /// Sets the units of λ.
+        with_units(units: Units);
+        /// Sets γ.
+        with_exponent(exponent: Exponent);
+        /// Sets the λ step.
+        with_lambda_step(lambda_step: LambdaStep);
+        /// Sets the smallest λ, except for λ = 0.
+        with_lambda_min(lambda_min: f64);
+        /// Sets the largest λ.
+        with_lambda_max(lambda_max: f64);
+        /// Sets the hypergradient's mode.
+        with_hypergradient(hypergradient: Mode);
+        /// Sets the normalisation.
+        with_normalize(normalize: Normalization);
+        /// Sets the number of outer iterations.
+        with_max_iterations(max_iterations: usize);
+        /// Sets the stopping tolerance. With 0 a run goes on to the last iteration, or until D no
+        /// longer changes.
+        with_tolerance(tolerance: f64);
+        /// Sets the iterate to return.
+        with_select(select: Selection);
+        /// Sets W and H at the start.
+        with_initial(initial: Initial);
+        /// Sets the seed.
+        with_seed(seed: u64);
+        /// Sets the floating-point type.
+        with_precision(precision: Precision);
+        /// Sets the engine.
+        with_engine(engine: EngineChoice);
+        /// Sets the number of threads; 0 means one per core. The result does not depend on it.
+        with_threads(threads: usize);
     }
 
     /// Sets the first λ of every row.
     #[must_use]
     pub fn with_lambda(mut self, lambda: f64) -> Self {
         self.lambda = LambdaStart::Value(lambda);
-        self
-    }
-
-    /// Sets the λ step.
-    #[must_use]
-    pub fn with_lambda_step(mut self, step: LambdaStep) -> Self {
-        self.lambda_step = step;
-        self
-    }
-
-    /// Sets the smallest λ, except for λ = 0.
-    #[must_use]
-    pub fn with_lambda_min(mut self, lambda_min: f64) -> Self {
-        self.lambda_min = lambda_min;
-        self
-    }
-
-    /// Sets the largest λ.
-    #[must_use]
-    pub fn with_lambda_max(mut self, lambda_max: f64) -> Self {
-        self.lambda_max = lambda_max;
-        self
-    }
-
-    /// Sets the hypergradient's mode.
-    #[must_use]
-    pub fn with_hypergradient(mut self, mode: Mode) -> Self {
-        self.hypergradient = mode;
-        self
-    }
-
-    /// Sets the normalisation.
-    #[must_use]
-    pub fn with_normalize(mut self, normalize: Normalization) -> Self {
-        self.normalize = normalize;
-        self
-    }
-
-    /// Sets the number of outer iterations.
-    #[must_use]
-    pub fn with_max_iterations(mut self, max_iterations: usize) -> Self {
-        self.max_iterations = max_iterations;
-        self
-    }
-
-    /// Sets the stopping tolerance. With 0 a run goes on to the last iteration, or until D no
-    /// longer changes.
-    #[must_use]
-    pub fn with_tolerance(mut self, tolerance: f64) -> Self {
-        self.tolerance = tolerance;
-        self
-    }
-
-    /// Sets the iterate to return.
-    #[must_use]
-    pub fn with_select(mut self, select: Selection) -> Self {
-        self.select = select;
-        self
-    }
-
-    /// Sets W and H at the start.
-    #[must_use]
-    pub fn with_initial(mut self, initial: Initial) -> Self {
-        self.initial = initial;
-        self
-    }
-
-    /// Sets the seed.
-    #[must_use]
-    pub fn with_seed(mut self, seed: u64) -> Self {
-        self.seed = seed;
-        self
-    }
-
-    /// Sets the floating-point type.
-    #[must_use]
-    pub fn with_precision(mut self, precision: Precision) -> Self {
-        self.precision = precision;
-        self
-    }
-
-    /// Sets the engine.
-    #[must_use]
-    pub fn with_engine(mut self, engine: EngineChoice) -> Self {
-        self.engine = engine;
-        self
-    }
-
-    /// Sets the number of threads; 0 means one per core. The result does not depend on it.
-    #[must_use]
-    pub fn with_threads(mut self, threads: usize) -> Self {
-        self.threads = threads;
         self
     }
 
@@ -346,17 +261,7 @@ impl AltBiConfig {
             LambdaStart::Auto => 0.0,
             LambdaStart::Value(value) => value,
         };
-        let range = |ok: bool, setting, value, range| {
-            if ok {
-                Ok(())
-            } else {
-                Err(Error::Setting {
-                    setting,
-                    value,
-                    range,
-                })
-            }
-        };
+        let range = Error::require;
         range(not_negative(lambda), "λ", lambda, "between 0 and 1e100")?;
         range(
             self.lambda_min >= 0.0 && self.lambda_min <= self.lambda_max,

@@ -89,7 +89,7 @@ impl Compressed {
         let matrix = SparseMatrix::from_parts(shape, starts, self.places, self.values);
         match self.along {
             Along::Rows => matrix,
-            Along::Columns => Ok(matrix.map_err(turned)?.transposed()),
+            Along::Columns => Ok(matrix.map_err(Error::transposed)?.transposed()),
         }
     }
 }
@@ -118,17 +118,6 @@ pub(super) fn places(
     // twice as large.)
     let numbers = numbers.as_slice();
     numbers.iter().copied().enumerate().map(place).collect()
-}
-
-/// An error about the transpose, with rows and columns exchanged.
-fn turned(error: Error) -> Error {
-    match error {
-        Error::DuplicateEntry { row, column } => Error::DuplicateEntry {
-            row: column,
-            column: row,
-        },
-        other => other,
-    }
 }
 
 #[cfg(test)]

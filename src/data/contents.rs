@@ -92,9 +92,6 @@ pub(super) enum Format {
 impl Format {
     /// The format by the ending of the name, and true if the file is compressed by gzip. (Formats
     /// that are compressed themselves are not.)
-    ///
-    /// # Errors
-    /// [`Error::UnknownFormat`].
     pub(super) fn of(path: &Path) -> Result<(Self, bool)> {
         let name = path.file_name().unwrap_or_default();
         let name = name.to_string_lossy().to_ascii_lowercase();

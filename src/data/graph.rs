@@ -19,10 +19,7 @@ pub fn read_edges(
     vertices: usize,
     names: Option<&[String]>,
 ) -> Result<Vec<(usize, usize, f64)>> {
-    let text = std::fs::read_to_string(path).map_err(|source| Error::Read {
-        path: path.into(),
-        source,
-    })?;
+    let text = std::fs::read_to_string(path).map_err(Error::reading(path))?;
     let by_name: HashMap<&str, usize> = names
         .into_iter()
         .flatten()

@@ -11,9 +11,6 @@ pub(crate) struct Lock(File);
 
 impl Lock {
     /// Locks an open file on behalf of a folder. On a file system without locks nothing is locked.
-    ///
-    /// # Errors
-    /// [`Error::Busy`], naming the folder, if another process has the lock.
     pub(crate) fn take(file: File, folder: &Path) -> Result<Self> {
         match file.try_lock() {
             Err(TryLockError::WouldBlock) => Err(Error::Busy {
@@ -49,14 +46,7 @@ pub(crate) struct Reservation {
 
 impl Reservation {
     /// Creates a folder, or takes an existing one, and locks a file of this name in it.
-    ///
-    /// # Errors
-    /// [`Error::Busy`] if another command has it; [`Error::Write`].
     pub fn of(path: &Path, file: &'static str, leftovers: &'static [&'static str]) -> Result<Self> {
-        let failed = |source| Error::Write {
-            path: path.into(),
-            source,
-        };
         // An existing folder with this file was created by such a command, too.
         let here = path.join(file).is_file();
         let missing = path.ancestors().take_while(|folder| {
@@ -65,12 +55,12 @@ impl Reservation {
         });
         let mut made: Vec<PathBuf> = missing.map(Path::to_owned).collect();
         made.reverse();
-        fs::create_dir_all(path).map_err(failed)?;
+        fs::create_dir_all(path).map_err(Error::writing(path))?;
         let locked = File::options()
             .create(true)
             .append(true)
             .open(path.join(file))
-            .map_err(failed)?;
+            .map_err(Error::writing(path))?;
         Ok(Self {
             path: path.into(),
             file,

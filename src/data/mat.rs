@@ -60,10 +60,7 @@ pub(super) fn read_mat(
     let mut bytes = Vec::new();
     input
         .read_to_end(&mut bytes)
-        .map_err(|source| Error::Read {
-            path: path.into(),
-            source,
-        })?;
+        .map_err(Error::reading(path))?;
     let heads = heads(&bytes).map_err(wrong)?;
     if heads.is_empty() {
         return Err(wrong("it holds no numeric matrix".into()));
@@ -342,50 +339,20 @@ impl<R: Read> Parts<R> {
     }
 }
 
-/// Calls a macro with each type of number and its code.
+/// Evaluates an expression with the type of number that has a code.
 macro_rules! with_types {
     ($kind:expr, $number:ident => $use:expr, $otherwise:expr) => {
+        with_types!(
+            $kind, $number => $use, $otherwise;
+            1 i8, 2 u8, 3 i16, 4 u16, 5 i32, 6 u32, 7 f32, 9 f64, 12 i64, 13 u64
+        )
+    };
+    ($kind:expr, $number:ident => $use:expr, $otherwise:expr; $($code:literal $type:ty),*) => {
         match $kind {
-            1 => {
-                type $number = i8;
+            $($code => {
+                type $number = $type;
                 $use
-            }
-            2 => {
-                type $number = u8;
-                $use
-            }
-            3 => {
-                type $number = i16;
-                $use
-            }
-            4 => {
-                type $number = u16;
-                $use
-            }
-            5 => {
-                type $number = i32;
-                $use
-            }
-            6 => {
-                type $number = u32;
-                $use
-            }
-            7 => {
-                type $number = f32;
-                $use
-            }
-            9 => {
-                type $number = f64;
-                $use
-            }
-            12 => {
-                type $number = i64;
-                $use
-            }
-            13 => {
-                type $number = u64;
-                $use
-            }
+            })*
             _ => $otherwise,
         }
     };

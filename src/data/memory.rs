@@ -19,9 +19,6 @@ const PER_BYTE_OF_ROW: usize = 32;
 
 /// Refuses a matrix that is too large for this machine, before any of it is read or computed.
 /// `path` is the input or output file.
-///
-/// # Errors
-/// [`Error::TooLarge`] with the sizes.
 pub(crate) fn check_room(path: &Path, rows: usize, columns: usize) -> Result<()> {
     let needed = rows as f64 * columns as f64 * size_of::<f64>() as f64;
     fits(needed).map_err(|free| Error::TooLarge {
@@ -35,9 +32,6 @@ pub(crate) fn check_room(path: &Path, rows: usize, columns: usize) -> Result<()>
 
 /// Refuses a sparse matrix whose rows and columns alone take too much memory. (A header of a few
 /// bytes can promise any number of them.)
-///
-/// # Errors
-/// [`Error::TooManyLines`] with the sizes.
 pub(super) fn check_lines(path: &Path, rows: usize, columns: usize) -> Result<()> {
     let needed = (rows as f64 + columns as f64) * PER_LINE;
     fits(needed).map_err(|free| Error::TooManyLines {
@@ -104,9 +98,6 @@ impl Room {
     }
 
     /// Counts bytes that are kept from now on.
-    ///
-    /// # Errors
-    /// [`Error::ContentsTooLarge`].
     #[inline]
     pub(super) fn take(&mut self, bytes: usize) -> Result<()> {
         self.taken = self.taken.saturating_add(bytes);
@@ -171,9 +162,6 @@ impl<R> Rows<R> {
     }
 
     /// Refuses a row that is too long.
-    ///
-    /// # Errors
-    /// [`Error::ContentsTooLarge`].
     pub(super) fn check(&self) -> Result<()> {
         if self.is_over {
             return Err(self.room.refusal());

@@ -174,10 +174,7 @@ impl Source {
         };
         let (format, is_packed) = Format::of(path)?;
         let open = || -> Result<Box<dyn BufRead>> {
-            let file = File::open(path).map_err(|source| Error::Read {
-                path: path.clone(),
-                source,
-            })?;
+            let file = File::open(path).map_err(Error::reading(path))?;
             let file = BufReader::with_capacity(CHUNK, file);
             let input: Box<dyn BufRead> = if is_packed {
                 Box::new(unpacked(file))
@@ -285,10 +282,7 @@ pub(crate) fn write_aside(
         file.persist(path)?;
         Ok(())
     };
-    write().map_err(|source| Error::Write {
-        path: path.into(),
-        source,
-    })
+    write().map_err(Error::writing(path))
 }
 
 /// The same for contents in memory.

@@ -27,16 +27,13 @@ pub(super) fn read_npy(
     path: &Path,
     rows: impl FnOnce(usize) -> Result<Range<usize>>,
 ) -> Result<Array2<f64>> {
-    let io = |source| Error::Read {
-        path: path.into(),
-        source,
-    };
+    let io = Error::reading(path);
     let wrong = |reason: String| Error::Npy {
         path: path.into(),
         reason,
     };
-    let file = File::open(path).map_err(io)?;
-    let bytes_in_file = file.metadata().map_err(io)?.len();
+    let file = File::open(path).map_err(&io)?;
+    let bytes_in_file = file.metadata().map_err(&io)?.len();
     let mut input = BufReader::new(file);
     let promised = Promised::read(&mut input, bytes_in_file, &wrong)?;
     let [all, columns] = as_matrix(&promised.shape).map_err(wrong)?;

@@ -23,12 +23,8 @@ const DENSEST: u64 = 1032;
 
 /// Reads the sparse matrix of a file, the array of that name, or the only one.
 pub(super) fn read_npz(path: &Path, variable: Option<&str>) -> Result<Matrix> {
-    let io = |source| Error::Read {
-        path: path.into(),
-        source,
-    };
-    let file = File::open(path).map_err(io)?;
-    let bytes = file.metadata().map_err(io)?.len();
+    let file = File::open(path).map_err(Error::reading(path))?;
+    let bytes = file.metadata().map_err(Error::reading(path))?.len();
     Archive::open(BufReader::new(file), bytes, path, Room::of(path))?.matrix(variable)
 }
 

@@ -24,14 +24,8 @@ use crate::error::{Error, Result};
 const CHUNK: usize = 1 << 14;
 
 /// Reads a table.
-///
-/// # Errors
-/// [`Error::Read`], [`Error::Parquet`] with the column or the fault, [`Error::TooLarge`].
 pub(super) fn read_parquet(path: &Path) -> Result<Table> {
-    let file = File::open(path).map_err(|source| Error::Read {
-        path: path.into(),
-        source,
-    })?;
+    let file = File::open(path).map_err(Error::reading(path))?;
     // Some damaged files make the decoder panic, and a damaged file is no fault of this program.
     let read = catch_unwind(AssertUnwindSafe(|| read_table(file, path)));
     read.unwrap_or_else(|_| Err(wrong(path, "it is damaged")))

@@ -101,11 +101,7 @@ impl Archive {
     pub fn open(path: &Path, campaign: &Campaign<'_>) -> Result<Self> {
         let (protocol, datasets) = (campaign.protocol(), campaign.datasets());
         check_kind(path)?;
-        let failed = |source| Error::Write {
-            path: path.into(),
-            source,
-        };
-        fs::create_dir_all(path).map_err(failed)?;
+        fs::create_dir_all(path).map_err(Error::writing(path))?;
         let lock = lock(path)?;
         check_contents(path, protocol, datasets)?;
         let contents = Contents {
@@ -212,10 +208,7 @@ pub(super) fn dataset_record(path: &Path, dataset: &str) -> Result<DatasetRecord
 }
 
 pub(super) fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T> {
-    let text = fs::read_to_string(path).map_err(|source| Error::Read {
-        path: path.into(),
-        source,
-    })?;
+    let text = fs::read_to_string(path).map_err(Error::reading(path))?;
     serde_json::from_str(&text).map_err(|error| Error::ConfigFile {
         path: path.into(),
         reason: error.to_string(),
@@ -252,10 +245,7 @@ fn check_kind(path: &Path) -> Result<()> {
         }
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
         Err(error) if error.kind() == ErrorKind::NotADirectory => refused("it is not a folder"),
-        Err(source) => Err(Error::Read {
-            path: path.into(),
-            source,
-        }),
+        Err(source) => Err(Error::reading(path)(source)),
     }
 }
 
@@ -309,6 +299,6 @@ fn check_contents(path: &Path, protocol: &Protocol, datasets: &[Dataset]) -> Res
 fn lock(path: &Path) -> Result<Lock> {
     let file = path.join(LOCK);
     let opened = fs::File::options().create(true).append(true).open(&file);
-    let file = opened.map_err(|source| Error::Write { path: file, source })?;
+    let file = opened.map_err(Error::writing(&file))?;
     Lock::take(file, path)
 }

@@ -93,13 +93,8 @@ impl<'a> Campaign<'a> {
     /// [`Problem::new`](crate::Problem::new) and [`Factors::start`](crate::Factors::start)
     /// for data that cannot be factorised.
     pub fn new(datasets: &'a [Dataset], protocol: Protocol) -> Result<Self> {
-        if !STARTS.contains(&protocol.runs) {
-            return Err(Error::Setting {
-                setting: "the number of starts",
-                value: protocol.runs as f64,
-                range: "between 1 and 1000",
-            });
-        }
+        let (fits, runs) = (STARTS.contains(&protocol.runs), protocol.runs as f64);
+        Error::require(fits, "the number of starts", runs, "between 1 and 1000")?;
         let prepared: Result<_> = datasets.iter().map(Prepared::new).collect();
         Ok(Self {
             datasets,

@@ -201,9 +201,6 @@ impl DatasetResults {
     /// The same, row by row, for rows in which λ has an effect: those in which AltBi's W has a
     /// positive entry. (A row of zeros in X makes W's row zero in one update, and its λ then no
     /// longer moves.)
-    ///
-    /// # Errors
-    /// Those of [`lambda`](Self::lambda) and [`factors`](Self::factors).
     pub(crate) fn acting_lambda(&self, start: u64) -> Result<Vec<ActingLambda>> {
         let [first, last] = self.lambda(start)?;
         let w = self.factors("altbi", start)?.w;
@@ -238,14 +235,6 @@ fn damaged(path: &Path, reason: String) -> Error {
 }
 
 fn shaped(what: &'static str, matrix: Array2<f64>, expected: [usize; 2]) -> Result<Array2<f64>> {
-    let found = [matrix.nrows(), matrix.ncols()];
-    if found == expected {
-        Ok(matrix)
-    } else {
-        Err(Error::Shape {
-            what,
-            expected,
-            found,
-        })
-    }
+    Error::require_shape(what, matrix.dim(), expected)?;
+    Ok(matrix)
 }

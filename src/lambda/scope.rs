@@ -85,27 +85,19 @@ impl fmt::Display for Scope {
 
 impl Scope {
     /// Refuses a spread that is not a positive number.
-    ///
-    /// # Errors
-    /// [`Error::Setting`].
     pub(crate) fn check(self) -> Result<()> {
         match self {
-            Self::Hierarchical(spread) if !(spread.is_finite() && spread > 0.0) => {
-                Err(Error::Setting {
-                    setting: "the spread τ of a hierarchical scope",
-                    value: spread,
-                    range: "a positive number",
-                })
-            }
+            Self::Hierarchical(spread) => Error::require(
+                spread.is_finite() && spread > 0.0,
+                "the spread τ of a hierarchical scope",
+                spread,
+                "a positive number",
+            ),
             _ => Ok(()),
         }
     }
 
     /// Refuses a penalty that does not support the scope.
-    ///
-    /// # Errors
-    /// [`Error::ScopeUnsupported`] for weights by component or entry on a penalty that is not a sum
-    /// over entries.
     pub(crate) fn check_penalty(self, penalty: &dyn Penalty) -> Result<()> {
         match self {
             Self::Row | Self::Shared => Ok(()),
@@ -125,9 +117,6 @@ impl Scope {
 }
 
 /// Refuses weights of components or entries for a penalty that is not a sum over entries.
-///
-/// # Errors
-/// [`Error::ScopeUnsupported`] with the name of the scope.
 pub(crate) fn check_weights_by_component(penalty: &dyn Penalty, scope: &str) -> Result<()> {
     if penalty.is_sum_over_entries() {
         return Ok(());

@@ -142,21 +142,13 @@ impl fmt::Display for LambdaStep {
 
 impl LambdaStep {
     /// Refuses a step that is not a positive number.
-    ///
-    /// # Errors
-    /// [`Error::Setting`].
     pub(crate) fn check(self) -> Result<()> {
         match self {
-            Self::Constant(c) | Self::Normalized(c) | Self::Adam(c)
-                if !(c.is_finite() && c > 0.0) =>
-            {
-                Err(Error::Setting {
-                    setting: "the λ step",
-                    value: c,
-                    range: "a positive number",
-                })
+            Self::InverseIteration => Ok(()),
+            Self::Constant(c) | Self::Normalized(c) | Self::Adam(c) => {
+                let positive = c.is_finite() && c > 0.0;
+                Error::require(positive, "the λ step", c, "a positive number")
             }
-            _ => Ok(()),
         }
     }
 }

@@ -57,14 +57,7 @@ pub fn recovery(
         ("the estimated W", expected_w, w),
         ("the estimated H", expected_h, h),
     ] {
-        let found = [found.nrows(), found.ncols()];
-        if found != expected {
-            return Err(Error::Shape {
-                what,
-                expected,
-                found,
-            });
-        }
+        Error::require_shape(what, found.dim(), expected)?;
     }
     let cosines = |k: usize, l: usize| {
         cosine(true_w.column(k), w.column(l)) + cosine(true_h.row(k), h.row(l))
@@ -90,9 +83,6 @@ pub fn recovery(
 
 /// The similarity of two pairs of factors: the mean cosine of W's columns and that of H's rows,
 /// with components assigned as in [`recovery`]. 1 means equal up to order and scale.
-///
-/// # Errors
-/// Those of [`recovery`].
 ///
 /// # Shapes
 /// Both pairs n×r and r×m.

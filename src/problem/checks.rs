@@ -10,31 +10,6 @@ use crate::numerics::Precision;
 use crate::processes::Share;
 use crate::sparse::Matrix;
 
-pub(super) fn check_shape(
-    what: &'static str,
-    matrix: &Array2<f64>,
-    expected: [usize; 2],
-) -> Result<()> {
-    same_shape(what, matrix.dim(), expected)
-}
-
-pub(super) fn same_shape(
-    what: &'static str,
-    found: (usize, usize),
-    expected: [usize; 2],
-) -> Result<()> {
-    let found = found.into();
-    if found == expected {
-        Ok(())
-    } else {
-        Err(Error::Shape {
-            what,
-            expected,
-            found,
-        })
-    }
-}
-
 /// Returns true if an entry has a weight in the fit or in the held-out error.
 pub(super) fn needed<'a>(
     mask: Option<&'a Weights>,
@@ -143,7 +118,7 @@ pub(super) fn check_weights(
     let mut of_rows = || -> Result<()> {
         for (what, weights) in [("the mask", mask), ("the held-out weights", held_out)] {
             if let Some(weights) = weights {
-                same_shape(what, weights.dim(), shape)?;
+                Error::require_shape(what, weights.dim(), shape)?;
             }
         }
         let Some(mask) = mask else {

@@ -26,9 +26,7 @@ pub(crate) use stored::DenseNumbers;
 pub use to_matrix::ToMatrix;
 pub use weights::Weights;
 
-use self::checks::{
-    check_nonnegative, check_shape, check_stored, check_weights, first_entry, needed,
-};
+use self::checks::{check_nonnegative, check_stored, check_weights, first_entry, needed};
 use self::stored::Stored;
 use crate::device::Device;
 use crate::divergence::Divergence;
@@ -118,7 +116,7 @@ impl Problem {
         share: Share,
     ) -> Result<Self> {
         let expected = [share.rows().len(), x.dim().1];
-        share.agree(checks::same_shape("X", x.dim(), expected))?;
+        share.agree(Error::require_shape("X", x.dim(), expected))?;
         share.agree(match &mask {
             Some(Weights::Real(mask)) => check_nonnegative("the mask", mask, precision),
             _ => Ok(()),
@@ -398,9 +396,6 @@ impl Problem {
     }
 
     /// The same data, shared, on the same device with other weights.
-    ///
-    /// # Errors
-    /// Those of [`masked`](Self::masked).
     pub(crate) fn with_weights(
         &self,
         mask: Option<Weights>,
@@ -426,9 +421,6 @@ impl Problem {
     }
 
     /// A problem of some rows and columns, for this process alone.
-    ///
-    /// # Errors
-    /// Those of [`masked`](Self::masked).
     pub(crate) fn selected(&self, rows: &[usize], columns: &[usize]) -> Result<Self> {
         let part = |matrix: &Stored| match matrix.as_sparse() {
             Some(matrix) => Matrix::Sparse(matrix.selected(rows, columns)),
@@ -593,7 +585,7 @@ impl Problem {
         shape: [usize; 2],
     ) -> Result<Array2<f64>> {
         let mut matrix = matrix.to_matrix()?;
-        check_shape(what, &matrix, shape)?;
+        Error::require_shape(what, matrix.dim(), shape)?;
         check_nonnegative(what, &matrix, self.precision)?;
         self.round(&mut matrix);
         Ok(in_row_order(matrix))

@@ -35,15 +35,7 @@ impl Problem {
                 reason: "the second matrix would have to be sparse too",
             });
         }
-        let found = [second.nrows(), second.ncols()];
-        let fits = match found == self.shape() {
-            true => Ok(()),
-            false => Err(Error::Shape {
-                what: "the second matrix",
-                expected: self.shape(),
-                found,
-            }),
-        };
+        let fits = Error::require_shape("the second matrix", second.dim(), self.shape());
         self.share().agree(fits)?;
         let kind = Kind::Fit(self.share().clone());
         let mask = self.mask().cloned();

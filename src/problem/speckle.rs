@@ -45,13 +45,9 @@ impl Problem {
     /// [`Error::Setting`] for a fraction outside (0, 0.5]; [`Error::HoldOut`] if X has too few
     /// observed entries to hold any out.
     pub fn speckled(&self, fraction: f64, seed: u64) -> Result<Self> {
-        if !(fraction > 0.0 && fraction <= LARGEST_FRACTION) {
-            return Err(Error::Setting {
-                setting: "the held-out fraction",
-                value: fraction,
-                range: "above 0 and at most 0.5",
-            });
-        }
+        let fits = fraction > 0.0 && fraction <= LARGEST_FRACTION;
+        let range = "above 0 and at most 0.5";
+        Error::require(fits, "the held-out fraction", fraction, range)?;
         let [n, m] = self.whole_shape();
         let (wanted, mut held) = self.drawn_entries(fraction, seed);
         self.give_columns_back(&mut held);

@@ -70,13 +70,8 @@ impl Problem {
     /// [`Error::Setting`] for a share outside (0, 0.5]; [`Error::NotCounts`] with the first
     /// observed entry that is not a count.
     pub fn thinned(&self, share: f64, seed: u64) -> Result<Self> {
-        if !(share > 0.0 && share <= LARGEST_SHARE) {
-            return Err(Error::Setting {
-                setting: "the thinned share",
-                value: share,
-                range: "above 0 and at most 0.5",
-            });
-        }
+        let fits = share > 0.0 && share <= LARGEST_SHARE;
+        Error::require(fits, "the thinned share", share, "above 0 and at most 0.5")?;
         let of_counts = self.first_fraction().map_or(Ok(()), |(row, column)| {
             let value = self.x.entry(row, column);
             Err(Error::NotCounts { row, column, value })

@@ -70,9 +70,6 @@ impl Share {
 
     /// The same kind of result on all processes ([`Processes::agree`]), with rows counted over all
     /// of them.
-    ///
-    /// # Errors
-    /// Those of [`Processes::agree`].
     pub(crate) fn agree<T>(&self, result: Result<T>) -> Result<T> {
         let result = result.map_err(|error| error.in_rows_from(self.rows.start));
         self.processes.agree(result)

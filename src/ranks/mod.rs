@@ -119,20 +119,11 @@ impl<'a> RankSearch<'a> {
     pub fn check(&self, problem: &Problem) -> Result<()> {
         check_rank(problem, *self.ranks.start())?;
         check_rank(problem, *self.ranks.end())?;
-        if self.ranks.is_empty() {
-            return Err(Error::Setting {
-                setting: "the last rank",
-                value: *self.ranks.end() as f64,
-                range: "at least the first",
-            });
-        }
-        if !(1..=MOST_SPLITS).contains(&self.splits) {
-            return Err(Error::Setting {
-                setting: "the number of splits",
-                value: self.splits as f64,
-                range: "between 1 and 1000",
-            });
-        }
+        let (last, splits) = (*self.ranks.end() as f64, self.splits as f64);
+        let fits = !self.ranks.is_empty();
+        Error::require(fits, "the last rank", last, "at least the first")?;
+        let fits = (1..=MOST_SPLITS).contains(&self.splits);
+        Error::require(fits, "the number of splits", splits, "between 1 and 1000")?;
         if self.outer.unseen == Unseen::Nothing {
             return Err(Error::Conflict {
                 first: "the training error",

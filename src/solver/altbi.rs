@@ -429,13 +429,7 @@ impl Solver {
             return Err(CheckpointFault::OtherSettings.into());
         }
         let weights = whole.len();
-        if story.state.lambda.dim() != (weights, 1) {
-            return Err(Error::Shape {
-                what: "λ",
-                expected: [weights, 1],
-                found: story.state.lambda.dim().into(),
-            });
-        }
+        Error::require_shape("λ", story.state.lambda.dim(), [weights, 1])?;
         story.state = story.state.cut(&share);
         story.lambda_at_start = share.cut(&story.lambda_at_start);
         self.on_threads(problem, |solver| {

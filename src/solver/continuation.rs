@@ -80,13 +80,12 @@ impl Solver {
     pub(crate) fn go_on_from(&mut self, problem: &Problem, ended: Ended) -> Result<Outcome> {
         problem.processes().agree(self.check(problem))?;
         let (iteration, limit) = (ended.iteration(), self.config.max_iterations);
-        if limit <= iteration {
-            return Err(Error::Setting {
-                setting: "the number of iterations",
-                value: limit as f64,
-                range: "more than the run has done already (--max-iter counts from its start)",
-            });
-        }
+        Error::require(
+            limit > iteration,
+            "the number of iterations",
+            limit as f64,
+            "more than the run has done already (--max-iter counts from its start)",
+        )?;
         let [n, m] = problem.whole_shape();
         let share = self.lambda_share(problem);
         let whole = share.whole_layout();

@@ -37,15 +37,9 @@ pub(super) fn encode(
     rule: &Rule,
     patience: &Patience,
 ) -> Result<Array2<f64>> {
-    let (rows, columns) = x.dim();
+    let rows = x.nrows();
     let (rank, features) = other.dim();
-    if columns != features {
-        return Err(Error::Shape {
-            what: "X",
-            expected: [rows, features],
-            found: [rows, columns],
-        });
-    }
+    Error::require_shape("X", x.dim(), [rows, features])?;
     let problem = Problem::to_encode(x, mask, patience.precision)?.on(patience.device.clone());
     problem.check_domain(rule.divergence.as_ref())?;
     let start = start(&problem, other);
@@ -101,65 +95,4 @@ fn start(problem: &Problem, other: &Array2<f64>) -> Array2<f64> {
             0.0
         }
     })
-}
-
-/// An error about transposed data, with rows and columns exchanged for the caller.
-pub(super) fn as_columns(error: Error) -> Error {
-    match error {
-        Error::Shape {
-            what,
-            expected,
-            found,
-        } => Error::Shape {
-            what,
-            expected: [expected[1], expected[0]],
-            found: [found[1], found[0]],
-        },
-        Error::NegativeEntry {
-            what,
-            row,
-            column,
-            value,
-        } => Error::NegativeEntry {
-            what,
-            row: column,
-            column: row,
-            value,
-        },
-        Error::NotFiniteEntry {
-            what,
-            row,
-            column,
-            value,
-        } => Error::NotFiniteEntry {
-            what,
-            row: column,
-            column: row,
-            value,
-        },
-        Error::OutsideDomain {
-            divergence,
-            condition,
-            row,
-            column,
-            value,
-        } => Error::OutsideDomain {
-            divergence,
-            condition,
-            row: column,
-            column: row,
-            value,
-        },
-        Error::EmptyMatrix {
-            what,
-            rows,
-            columns,
-        } => Error::EmptyMatrix {
-            what,
-            rows: columns,
-            columns: rows,
-        },
-        Error::UnobservedRow { row } => Error::UnobservedColumn { column: row },
-        error => error,
-    }
 }

@@ -52,9 +52,6 @@ impl Workspace {
 
 impl Solver {
     /// The state before the first iteration, and a stepper that computes further iterations.
-    ///
-    /// # Errors
-    /// Those of [`init`](Self::init).
     pub(crate) fn begin<'a>(&'a self, problem: &'a Problem) -> Result<(State, Stepper<'a>)> {
         self.check(problem)?;
         let (mut engine, _) = self.engine(problem)?;
@@ -283,9 +280,6 @@ pub(crate) struct Stepper<'a> {
 
 impl Stepper<'_> {
     /// One outer iteration.
-    ///
-    /// # Errors
-    /// Those of [`Solver::step`].
     pub fn step(&mut self, state: &State) -> Result<State> {
         let Self {
             solver,

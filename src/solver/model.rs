@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use ndarray::Array2;
 
-use super::encode::{Patience, as_columns, encode};
+use super::encode::{Patience, encode};
 use super::natural::absolute;
 use crate::config::AltBiConfig;
 use crate::device::Device;
@@ -84,13 +84,7 @@ impl Model {
         device: Device,
     ) -> Result<Self> {
         let (n, rank) = w.dim();
-        if h.nrows() != rank {
-            return Err(Error::Shape {
-                what: "H",
-                expected: [rank, h.ncols()],
-                found: h.dim().into(),
-            });
-        }
+        Error::require_shape("H", h.dim(), [rank, h.ncols()])?;
         for one in &penalties {
             let expected = match one.side {
                 Side::W => [n, rank],
@@ -215,7 +209,7 @@ impl Model {
         });
         match side {
             Side::W => codes,
-            Side::H => codes.map(turned).map_err(as_columns),
+            Side::H => codes.map(turned).map_err(Error::transposed),
         }
     }
 
@@ -256,9 +250,6 @@ impl Model {
 
     /// The penalties of a side whose λ belong to its rows (or columns), with the median that new
     /// lines get.
-    ///
-    /// # Errors
-    /// Those of [`encode_rows`](Self::encode_rows).
     pub(crate) fn borrowed(&self, side: Side) -> Result<Vec<Borrowed>> {
         let mut all = Vec::new();
         for one in self.acting(side) {

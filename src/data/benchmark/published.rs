@@ -30,25 +30,16 @@ fn read(folder: &Path, file: &str, variable: &str) -> Result<Array2<f64>> {
 }
 
 /// X of the authors' benchmark A.
-///
-/// # Errors
-/// Those of [`Source::read`].
 pub(crate) fn published_a(folder: &Path) -> Result<Array2<f64>> {
     read(folder, "Benchmark_A.mat", "X")
 }
 
 /// X of the authors' benchmark B.
-///
-/// # Errors
-/// Those of [`Source::read`].
 pub(crate) fn published_b(folder: &Path) -> Result<Array2<f64>> {
     read(folder, "Benchmark_B.mat", "X")
 }
 
 /// Benchmark C on the first `rank` of the ten source signals.
-///
-/// # Errors
-/// Those of [`Source::read`]; [`Error::TooFewSignals`].
 pub(crate) fn published_c(folder: &Path, m: usize, rank: usize, seed: u64) -> Result<Benchmark> {
     let file = "AC10_art_spectr_noi.mat";
     let signals = read(folder, file, "X")?;
@@ -61,9 +52,6 @@ pub(crate) fn published_c(folder: &Path, m: usize, rank: usize, seed: u64) -> Re
 
 /// Benchmark D on the first `rank` reflectances that are pairwise more than 15°
 /// apart, with abundance maps of `side`×`side` pixels.
-///
-/// # Errors
-/// Those of [`Source::read`]; [`Error::TooFewSignals`].
 pub(crate) fn published_d(folder: &Path, side: usize, rank: usize, seed: u64) -> Result<Benchmark> {
     let file = "USGS_pruned_10_deg.mat";
     let spectra = read(folder, file, "B")?;

@@ -52,10 +52,7 @@ impl<R: BufRead> Lines<'_, R> {
         let mut line = self.input.by_ref().take(LONGEST_LINE as u64);
         let read = line
             .read_until(b'\n', &mut self.text)
-            .map_err(|source| Error::Read {
-                path: self.path.into(),
-                source,
-            })?;
+            .map_err(Error::reading(self.path))?;
         if read == 0 {
             return Ok(false);
         }
