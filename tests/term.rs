@@ -477,3 +477,51 @@ fn a_penalty_tied_to_a_shape_is_weighted_by_component() {
         .unwrap();
     assert_close("λ", &outcome.lambda, &built_in.lambda, 1e-9);
 }
+
+/// Beside X, a hypergradient keeps 16 bytes for each entry of an updated factor.
+#[test]
+fn the_memory_of_a_hypergradient_is_that_of_its_states() {
+    let [n, m, r] = [700, 300, 20];
+    let problem = problem(n, m, None, Precision::F64);
+    let criterion: Arc<dyn Criterion> = Arc::new(Training);
+    for (mode, penalty, beta) in [
+        (Mode::Adjoint, PenaltyTerm::tuned(Smooth), 1.0),
+        (Mode::Reverse, PenaltyTerm::tuned(Smooth), 1.0),
+        (Mode::Reverse, PenaltyTerm::tuned(L1), 1.0),
+        (Mode::Adjoint, PenaltyTerm::tuned(Smooth), 2.0),
+        (Mode::Reverse, PenaltyTerm::tuned(L1), 2.0),
+        (Mode::Reverse, PenaltyTerm::tuned(L1), 0.0),
+        (Mode::Adjoint, PenaltyTerm::tuned(L1), 0.0),
+    ] {
+        let peak = |length: usize| {
+            let rule = |term: &PenaltyTerm| Rule::new(Arc::new(Beta(beta)), vec![term.clone()]);
+            let [of_w, of_h] = [rule(&penalty), rule(&PenaltyTerm::tuned(L1))];
+            let bunch = Bunch::fused(&problem, of_w, of_h, criterion.clone(), Span::Both, length);
+            let bunch = bunch.unwrap();
+            let setting = Setting {
+                shape: [n, m, r],
+                beta,
+                exponent: 1.0,
+                span: Span::Both,
+                length,
+            };
+            let pair = start(&problem, setting.shape);
+            let lambda = weights(&problem, &setting, Scope::Component);
+            // (Memory is counted by threads. What the first pass leaves behind counts too.)
+            let measured = in_own_pool(1, || {
+                allocation_counter::measure(|| {
+                    for _ in 0..2 {
+                        bunch.hypergradient(&pair, &lambda, mode).unwrap();
+                    }
+                })
+            });
+            measured.unwrap().bytes_max as f64
+        };
+        let each = (peak(24) - peak(4)) / 20.0;
+        let allowed = (16 * (n + m) * r) as f64;
+        assert!(
+            each <= 1.05 * allowed,
+            "{mode} β = {beta}: {each} of {allowed} bytes"
+        );
+    }
+}

@@ -154,11 +154,18 @@ impl<'a> HostBunch<'a> {
         self.bunch.spare.piece(length)
     }
 
-    /// Keeps memory for later: what the updates of a bunch leave behind, and a little more.
+    /// Keeps memory for later.
     pub(crate) fn keep(&self, memory: Vec<f64>) {
+        self.keep_beside(0, memory);
+    }
+
+    /// Keeps memory for later beside updates that wait for their backward pass. All together it is
+    /// what the updates of a bunch leave behind, and a little more.
+    fn keep_beside(&self, waiting: usize, memory: Vec<f64>) {
         let sides = ORDER.iter().filter(|side| self.bunch.span.covers(**side));
         let updates = sides.count() * self.bunch.length;
-        self.bunch.spare.keep(memory, 2 * updates + 6);
+        let most = 2 * (updates - waiting) + 6;
+        self.bunch.spare.keep(memory, most);
     }
 
     /// The penalties of one factor with their weights.
@@ -411,8 +418,10 @@ impl<'a> HostBunch<'a> {
             // (It is empty here: updates of both factors alternate, so the last one took it.)
             waiting[other] = bars.other.unwrap_or_default();
             let after = Arc::try_unwrap(after).unwrap_or_default();
-            let spent = [of.negative, of.positive, through_parts, more, after];
-            spent.into_iter().for_each(|memory| self.keep(memory));
+            let spent = [of.negative, of.positive, after, through_parts, more];
+            for memory in spent {
+                self.keep_beside(updates.len(), memory);
+            }
         }
         // Weights that the rows of all processes share.
         for (gradient, [rows, _]) in gradients[..on_w].iter_mut().zip(shapes) {

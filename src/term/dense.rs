@@ -297,11 +297,12 @@ impl<T: Real> DataTerm for Dense<T> {
         }
         let mut parts = self.parts_of_h(at);
         if self.is_constant() {
-            let mut positive = room.positive;
-            positive.clear();
             let sums = sums(at.other, at.rank);
-            (0..self.of_w.columns).for_each(|_| positive.extend_from_slice(&sums));
-            parts.positive = positive;
+            parts.positive = room.positive;
+            // (Not by growing, which would take up to twice the memory, and a tape keeps it.)
+            parts.positive.resize(at.factor.len(), 0.0);
+            let rows = parts.positive.chunks_exact_mut(at.rank);
+            rows.for_each(|row| row.copy_from_slice(&sums));
         }
         parts
     }

@@ -324,6 +324,8 @@ impl Walk<'_> {
                 spare.keep(memory);
             }
             let mut second = columns_result.split_off(each.min(columns_result.len()));
+            // (A tape may keep it.)
+            columns_result.shrink_to_fit();
             if let Some(of) = complement.as_ref().filter(in_tasks) {
                 let out = of.place(&mut rows_result, [&mut columns_result, &mut second]);
                 of.lists
