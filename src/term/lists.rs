@@ -55,11 +55,15 @@ pub(super) struct Gaps {
 }
 
 impl Gaps {
-    /// The gaps of a mask of zeros and ones. `None` if more than half of a row or column is
-    /// missing, because too many digits would cancel.
+    /// The gaps of a mask of zeros and ones. `None` if more than a quarter of the entries are
+    /// missing, because weights are faster then, or more than half of a row or column, because too
+    /// many digits would cancel.
     pub(super) fn of(mask: &Weights) -> Option<Self> {
         let (n, m) = mask.dim();
         let gaps = || mask.places(|weight| weight == 0.0);
+        if 4 * gaps().count() > n * m {
+            return None;
+        }
         let rows = Lists::new(n, gaps);
         let columns = Lists::new(m, || gaps().map(|(i, j)| (j, i)));
         let few = (0..n).all(|i| 2 * rows.places(i).len() <= m)
@@ -112,7 +116,7 @@ struct Complement<'a> {
     out: &'a mut [f64],
 }
 
-/// Numbers that are summed in parallel.
+/// Components that are summed together.
 const SIDE: usize = 8;
 
 impl WithSimd for Complement<'_> {
@@ -120,48 +124,58 @@ impl WithSimd for Complement<'_> {
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, _simd: S) {
-        let rank = self.sums.len();
-        let whole = rank - rank % SIDE;
-        for (row, out) in self.out.chunks_exact_mut(rank).enumerate() {
-            let places = self.lists.places(self.first + row);
-            // (Each addition waits for the one before it, so two chains run side by side.)
-            let (pairs, last) = places.as_chunks::<2>();
-            let mut from = 0;
-            while from < whole {
-                let mut gone = [[0.0; SIDE]; 2];
-                for pair in pairs {
-                    for (gone, place) in gone.iter_mut().zip(pair) {
-                        let values = &self.values[*place as usize * rank + from..][..SIDE];
-                        for k in 0..SIDE {
-                            gone[k] += values[k];
+        let Self {
+            lists,
+            first,
+            sums,
+            values,
+            out,
+        } = self;
+        let rank = sums.len();
+        for (row, out) in out.chunks_exact_mut(rank).enumerate() {
+            let places = lists.places(first + row);
+            for from in (0..rank).step_by(SIDE) {
+                // (A loop over a number of components that varies takes twice as long.)
+                macro_rules! subtract {
+                    ($($count:literal)*) => {
+                        match rank - from {
+                            $($count => subtract::<$count>(places, values, sums, from, out),)*
+                            _ => subtract::<SIDE>(places, values, sums, from, out),
                         }
-                    }
+                    };
                 }
-                for place in last {
-                    let values = &self.values[*place as usize * rank + from..][..SIDE];
-                    for k in 0..SIDE {
-                        gone[0][k] += values[k];
-                    }
-                }
-                for k in 0..SIDE {
-                    out[from + k] += self.sums[from + k] - (gone[0][k] + gone[1][k]);
-                }
-                from += SIDE;
-            }
-            let rest = rank - whole;
-            if rest == 0 {
-                continue;
-            }
-            let mut gone = [0.0; SIDE];
-            for place in places {
-                let values = &self.values[*place as usize * rank + whole..][..rest];
-                for k in 0..rest {
-                    gone[k] += values[k];
-                }
-            }
-            for k in 0..rest {
-                out[whole + k] += self.sums[whole + k] - gone[k];
+                subtract!(1 2 3 4 5 6 7);
             }
         }
+    }
+}
+
+/// Adds `sums − Σ_j values_j`, `N` components from one on. The sum is over some indices.
+#[inline(always)]
+fn subtract<const N: usize>(
+    places: &[u32],
+    values: &[f64],
+    sums: &[f64],
+    from: usize,
+    out: &mut [f64],
+) {
+    // (Each addition waits for the one before it, so two chains run side by side.)
+    let mut gone = [[0.0; N]; 2];
+    let add = |chain: &mut [f64; N], place: u32| {
+        let values = &values[place as usize * sums.len() + from..][..N];
+        for k in 0..N {
+            chain[k] += values[k];
+        }
+    };
+    let (pairs, last) = places.as_chunks::<2>();
+    for [even, odd] in pairs {
+        add(&mut gone[0], *even);
+        add(&mut gone[1], *odd);
+    }
+    for place in last {
+        add(&mut gone[0], *place);
+    }
+    for k in 0..N {
+        out[from + k] += sums[from + k] - (gone[0][k] + gone[1][k]);
     }
 }
