@@ -5,12 +5,12 @@
 
 use std::sync::Arc;
 
+use burn::tensor::Tensor;
 use ndarray::Array2;
 use serde::{Deserialize, Serialize};
 
 use crate::bunch::{Bunch, Pair, Span};
 use crate::criterion::Criterion;
-use crate::engine::FusedBunch;
 use crate::error::{Error, Result};
 use crate::factors::{Factors, Side};
 use crate::hypergradient::{Differentiate, Implicit, Mode};
@@ -60,15 +60,15 @@ impl Bias {
 }
 
 /// Compares the hypergradients of bunches of the [`LENGTHS`] and of an infinite one (implicit
-/// mode), all from the same factors and λ. Bunches are computed by the [fused
-/// engine](mod@crate::engine) if it supports them, otherwise by the adjoint mode.
+/// mode), all from the same factors and λ. Bunches are computed by the forward mode, which keeps no
+/// states, or by the adjoint mode if a penalty couples rows.
 ///
 /// The implicit mode may refuse: no fixed point is reached within some seconds, it is degenerate,
 /// or a penalty couples rows. Then the longest bunch is the reference, and
 /// [`refusal`](Bias::refusal) says why.
 ///
 /// # Errors
-/// Those of [`Bunch::with_rules`] and of the adjoint mode; [`Error::Shape`] for factors or a λ of
+/// Those of [`Bunch::with_rules`] and of these modes; [`Error::Shape`] for factors or a λ of
 /// another shape; [`Error::Conflict`] if the hypergradient is zero.
 ///
 /// # Shapes
@@ -80,7 +80,7 @@ pub(crate) fn bias(
     factors: &Factors,
     lambda: &Array2<f64>,
 ) -> Result<Bias> {
-    let ([n, _], rank) = (problem.shape(), factors.w.ncols());
+    let [n, _] = problem.shape();
     let pair = Pair::new(problem, &factors.w, &factors.h)?;
     let weights = [problem.tensor("λ", lambda, [n, 1])?];
     let (of_w, of_h, span) = (rule.clone(), rule.without_terms(), Span::One(Side::W));
@@ -94,40 +94,29 @@ pub(crate) fn bias(
         span,
         1,
     );
-    let bunch = match on_term {
+    let (bunch, is_fused) = match on_term {
         Err(Error::EngineUnsupported { .. }) if !problem.is_sparse() => {
-            Bunch::with_rules(problem, of_w, of_h, criterion.clone(), span, 1)?
+            let on_tensors = Bunch::with_rules(problem, of_w, of_h, criterion.clone(), span, 1);
+            (on_tensors?, false)
         }
-        other => other?,
+        other => (other?, true),
     };
-    let fused = |length| match FusedBunch::new(problem, rule, criterion.as_ref(), rank, length) {
-        Ok(bunch) => Ok(Some(bunch)),
-        Err(Error::EngineUnsupported { .. }) => Ok(None),
-        Err(error) => Err(error),
+    let mode = match bunch.independent_rows() {
+        Some(_) => Mode::Forward,
+        None => Mode::Adjoint,
     };
     let mut found: Vec<(Option<usize>, f64, Vec<f64>)> = Vec::new();
     for length in LENGTHS {
-        let (outer_error, gradient) = match fused(length)? {
-            Some(mut fused) => {
-                let mut gradient = Array2::zeros((n, 1));
-                let outer_error = fused.run(&mut factors.clone(), lambda, &mut gradient);
-                (outer_error, gradient)
-            }
-            None => {
-                let bunch = bunch.with_length(length)?;
-                let end = bunch.hypergradient(&pair, &weights, Mode::Adjoint)?;
-                (end.outer_error, end.gradients[0].to_matrix()?)
-            }
-        };
-        found.push((Some(length), outer_error, gradient.into_iter().collect()));
+        let bunch = bunch.with_length(length)?;
+        let end = bunch.hypergradient(&pair, &weights, mode)?;
+        let gradient = end.gradients[0].to_matrix()?.into_iter().collect();
+        found.push((Some(length), end.outer_error, gradient));
     }
-    // The fused engine makes most of the updates to the fixed point, because it is much faster.
-    let near = match fused(STRIDE)? {
-        Some(fused) => {
-            let floor = problem.precision().floor();
-            Pair::new(problem, &settled(fused, factors, lambda, floor), &factors.h)?
-        }
-        None => pair,
+    // (Tensors would take too long, and the implicit mode refuses penalties that couple rows.)
+    let near = if is_fused && mode == Mode::Forward {
+        settled(problem, &bunch.with_length(STRIDE)?, pair, &weights)?
+    } else {
+        pair
     };
     let cost = factors.w.len() as f64 * factors.h.ncols() as f64;
     let implicit = Implicit {
@@ -182,30 +171,30 @@ const PATIENCE: f64 = 3e10;
 /// Smallest number of updates that the implicit mode may add.
 const FEWEST: usize = 100;
 
-/// W after many updates, or fewer if it has converged.
-fn settled(
-    mut bunch: FusedBunch<'_>,
-    factors: &Factors,
-    lambda: &Array2<f64>,
-    floor: f64,
-) -> Array2<f64> {
-    let mut factors = factors.clone();
-    let cost = (factors.w.len() * factors.h.ncols() * STRIDE) as f64;
+/// The factors after many bunches, or fewer if W has converged.
+fn settled(problem: &Problem, bunch: &Bunch, pair: Pair, weights: &[Tensor<2>]) -> Result<Pair> {
+    let floor = problem.precision().floor();
+    let h = pair.h.clone();
+    let mut w = pair.w.to_matrix()?;
+    let cost = w.len() as f64 * h.dims()[0] as f64 * STRIDE as f64;
     for _ in 0..(PATIENCE / cost).ceil() as usize {
-        let before = factors.w.clone();
-        bunch.update_w(&mut factors, lambda);
+        let here = Pair {
+            w: problem.tensor("W", &w, w.dim().into())?,
+            h: h.clone(),
+        };
+        let before = w;
+        w = bunch.run(&here, weights).w.to_matrix()?;
         // An entry that tends to zero needs very many updates, and tiny numbers are slow to compute
         // with.
-        factors
-            .w
-            .mapv_inplace(|entry| if entry < floor { 0.0 } else { entry });
-        let rows = before.rows().into_iter().zip(factors.w.rows());
+        w.mapv_inplace(|entry| if entry < floor { 0.0 } else { entry });
+        let rows = before.rows().into_iter().zip(w.rows());
         let moved = rows.map(|(before, after)| movement(before, after));
         if moved.fold(0.0, f64::max) <= f64::EPSILON {
             break;
         }
     }
-    factors.w
+    let w = problem.tensor("W", &w, w.dim().into())?;
+    Ok(Pair { w, h })
 }
 
 fn product(a: &[f64], b: &[f64]) -> f64 {

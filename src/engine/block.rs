@@ -19,13 +19,11 @@ use super::step::Update;
 pub(super) struct Shared<'a, T> {
     pub(super) plan: &'a Plan,
     pub(super) x: Storage<'a, T>,
-    pub(super) mask: Option<Storage<'a, T>>,
-    pub(super) held_out: Option<Storage<'a, T>>,
     /// The other factor, r numbers for each column.
     pub(super) other: &'a [T],
     /// Its sums over the columns, r numbers.
     pub(super) other_sums: &'a [T],
-    /// Its Gram matrix, r×r, if β = 2 and all weights are 1.
+    /// Its Gram matrix, r×r, if β = 2.
     pub(super) gram: &'a [T],
     pub(super) columns: usize,
     pub(super) rank: usize,
@@ -41,9 +39,9 @@ pub(super) struct Shared<'a, T> {
 pub(crate) enum Wanted {
     /// Nothing.
     Factor,
-    /// E and D.
+    /// D, which is E too.
     Errors,
-    /// E, D and dE/dλ.
+    /// D and its derivative dE/dλ.
     Gradient,
 }
 
@@ -64,10 +62,8 @@ pub(super) struct Rows<'a> {
 pub(crate) struct RowOutcome {
     /// dE/dλ_i.
     pub(crate) gradient: f64,
-    /// E_i.
-    pub(crate) outer_error: f64,
-    /// D_i.
-    pub(crate) divergence: f64,
+    /// D_i, which is E_i too.
+    pub(crate) error: f64,
 }
 
 /// A task over some rows, block by block.
@@ -190,22 +186,14 @@ impl<T: Real, S: Simd> Group<'_, T, S> {
     /// Calls `f` with every block and the columns, a chunk of them at a time.
     #[inline(always)]
     fn each(&self, scratch: &mut Scratch<T>, mut f: impl FnMut(&mut Scratch<T>, Part)) {
-        let Shared {
-            x,
-            mask,
-            held_out,
-            columns,
-            ..
-        } = *self.shared;
+        let Shared { x, columns, .. } = *self.shared;
         let chunk = match x {
             Storage::Packed(_) => columns,
             Storage::Transposed(_) => CHUNK,
         };
         for from in (0..columns).step_by(chunk) {
             let columns = from..columns.min(from + chunk);
-            self.pack(Some(x), &mut scratch.x, &columns);
-            self.pack(mask, &mut scratch.mask, &columns);
-            self.pack(held_out, &mut scratch.held_out, &columns);
+            self.pack(x, &mut scratch.x, &columns);
             for block in self.blocks() {
                 let columns = columns.clone();
                 f(scratch, Part { block, columns });
@@ -213,13 +201,8 @@ impl<T: Real, S: Simd> Group<'_, T, S> {
         }
     }
 
-    fn pack(
-        &self,
-        source: Option<Storage<'_, T>>,
-        buffer: &mut Aligned<T>,
-        columns: &Range<usize>,
-    ) {
-        if let Some(Storage::Transposed(matrix)) = source {
+    fn pack(&self, x: Storage<'_, T>, buffer: &mut Aligned<T>, columns: &Range<usize>) {
+        if let Storage::Transposed(matrix) = x {
             self.simd.vectorize(PackTransposed {
                 matrix,
                 rows: self.first..self.first + self.count,
@@ -230,10 +213,10 @@ impl<T: Real, S: Simd> Group<'_, T, S> {
     }
 
     /// A part's entries: packed beforehand, or by [`pack`](Self::pack).
-    fn packed<'b>(&self, source: Storage<'b, T>, buffer: &'b Aligned<T>, part: &Part) -> &'b [T] {
+    fn packed<'b>(&'b self, buffer: &'b Aligned<T>, part: &Part) -> &'b [T] {
         let lanes = T::lanes::<S>();
         let length = part.columns.len() * lanes;
-        match source {
+        match self.shared.x {
             Storage::Packed(values) => {
                 let row = self.first + part.block * lanes;
                 let start = row * self.shared.columns + part.columns.start * lanes;
@@ -250,13 +233,11 @@ impl<T: Real, S: Simd> Group<'_, T, S> {
         &'b self,
         part: &Part,
         x: &'b Aligned<T>,
-        weights: &'b [T],
         point: [&'b Aligned<T>; 2],
     ) -> Panel<'b, T> {
         let rank = self.shared.rank;
         Panel {
-            x: self.packed(self.shared.x, x, part),
-            weights,
+            x: self.packed(x, part),
             other: &self.shared.other[part.columns.start * rank..part.columns.end * rank],
             w: point[0].get(self.components()),
             w_dot: point[1].get(self.components()),
@@ -264,7 +245,7 @@ impl<T: Real, S: Simd> Group<'_, T, S> {
         }
     }
 
-    /// X Hᵀ, which is the same for the whole bunch if β = 2 and all weights are 1.
+    /// X Hᵀ, which is the same for the whole bunch if β = 2.
     fn project(&self, scratch: &mut Scratch<T>) {
         let length = self.components();
         for block in &mut scratch.blocks {
@@ -277,7 +258,7 @@ impl<T: Real, S: Simd> Group<'_, T, S> {
                 projected,
                 ..
             } = &mut scratch.blocks[part.block];
-            let panel = self.panel(&part, &scratch.x, &[], [w, w_dot]);
+            let panel = self.panel(&part, &scratch.x, [w, w_dot]);
             let sum = projected.get_mut(length);
             self.simd.vectorize(Project { panel, sum });
         });
@@ -311,14 +292,13 @@ impl<T: Real, S: Simd> Group<'_, T, S> {
     fn accumulate<const TANGENT: bool>(&self, scratch: &mut Scratch<T>) {
         let length = self.components();
         let lanes = T::lanes::<S>();
-        let source = self.shared.mask;
         for block in &mut scratch.blocks[self.blocks()] {
             let sums = block.sums.as_mut().map(|sum| {
                 let sum = sum.get_mut(length);
                 sum.fill(T::from_f64(0.0));
                 sum
             });
-            if !self.divergence.positive_varies() && source.is_none() {
+            if !self.divergence.positive_varies() {
                 // ∇⁺ = 1: the sums of the other factor, for all rows.
                 let slots = sums.positive.chunks_exact_mut(lanes);
                 for (slots, sum) in slots.zip(self.shared.other_sums) {
@@ -327,26 +307,15 @@ impl<T: Real, S: Simd> Group<'_, T, S> {
             }
         }
         self.each(scratch, |scratch, part| {
-            let Scratch {
-                x,
-                mask,
-                tray,
-                blocks,
-                ..
-            } = scratch;
+            let Scratch { x, tray, blocks } = scratch;
             let BlockScratch { w, w_dot, sums, .. } = &mut blocks[part.block];
-            let weights = source.map_or(&[][..], |source| self.packed(source, mask, &part));
             let pass = Pass {
                 divergence: self.divergence,
-                panel: self.panel(&part, x, weights, [w, w_dot]),
+                panel: self.panel(&part, x, [w, w_dot]),
                 tray: tray.get_mut(TRAY * lanes),
                 sums: sums.as_mut().map(|sum| sum.get_mut(length)),
             };
-            if source.is_some() {
-                pass.run::<TANGENT, true, S>(self.simd);
-            } else {
-                pass.run::<TANGENT, false, S>(self.simd);
-            }
+            pass.run::<TANGENT, S>(self.simd);
         });
     }
 
@@ -367,66 +336,25 @@ impl<T: Real, S: Simd> Group<'_, T, S> {
         }
     }
 
-    /// E, D and dE/dλ at the end.
+    /// D and dE/dλ at the end.
     #[inline(always)]
     fn errors<const TANGENT: bool>(&self, scratch: &mut Scratch<T>, outcome: &mut [RowOutcome]) {
-        let training = match self.shared.mask {
-            Some(_) => Weights::Mask,
-            None => Weights::None,
-        };
-        if self.shared.held_out.is_none() {
-            self.error::<TANGENT>(scratch, training, |row, [error, slope]| {
-                outcome[row] = RowOutcome {
-                    gradient: slope,
-                    outer_error: error,
-                    divergence: error,
-                };
-            });
-            return;
-        }
-        self.error::<TANGENT>(scratch, Weights::HeldOut, |row, [error, slope]| {
-            outcome[row].outer_error = error;
-            outcome[row].gradient = slope;
-        });
-        self.error::<false>(scratch, training, |row, [error, _]| {
-            outcome[row].divergence = error;
-        });
-    }
-
-    /// The weighted divergence of each row, and its derivative.
-    #[inline(always)]
-    fn error<const TANGENT: bool>(
-        &self,
-        scratch: &mut Scratch<T>,
-        weights: Weights,
-        mut found: impl FnMut(usize, [f64; 2]),
-    ) {
         let lanes = T::lanes::<S>();
         let mut errors = [[T::from_f64(0.0); 2 * MOST_LANES]; GROUP];
         self.each(scratch, |scratch, part| {
-            let (source, buffer) = match weights {
-                Weights::None => (None, &scratch.mask),
-                Weights::Mask => (self.shared.mask, &scratch.mask),
-                Weights::HeldOut => (self.shared.held_out, &scratch.held_out),
-            };
-            let packed = source.map_or(&[][..], |source| self.packed(source, buffer, &part));
             let BlockScratch { w, w_dot, .. } = &scratch.blocks[part.block];
             let evaluation = Evaluation {
                 divergence: self.divergence,
-                panel: self.panel(&part, &scratch.x, packed, [w, w_dot]),
+                panel: self.panel(&part, &scratch.x, [w, w_dot]),
                 tray: scratch.tray.get_mut(TRAY * lanes),
                 error: &mut errors[part.block][..2 * lanes],
             };
-            if source.is_some() {
-                evaluation.run::<TANGENT, true, S>(self.simd);
-            } else {
-                evaluation.run::<TANGENT, false, S>(self.simd);
-            }
+            evaluation.run::<TANGENT, S>(self.simd);
         });
-        for row in 0..self.count {
+        for (row, outcome) in outcome.iter_mut().enumerate() {
             let (block, lane) = (row / lanes, row % lanes);
-            let [error, slope] = [lane, lanes + lane].map(|at| errors[block][at].to_f64());
-            found(row, [error, slope]);
+            let [error, gradient] = [lane, lanes + lane].map(|at| errors[block][at].to_f64());
+            *outcome = RowOutcome { gradient, error };
         }
     }
 }
@@ -435,12 +363,4 @@ impl<T: Real, S: Simd> Group<'_, T, S> {
 struct Part {
     block: usize,
     columns: Range<usize>,
-}
-
-/// The entries that an error counts.
-#[derive(Clone, Copy)]
-enum Weights {
-    None,
-    Mask,
-    HeldOut,
 }

@@ -46,8 +46,8 @@ impl<'a> FusedBunch<'a> {
     /// A bunch of T updates of W by a rule, per update of H by the same rule without penalties.
     ///
     /// # Errors
-    /// [`Error::EngineUnsupported`] for parts that cannot be fused, for example a second tuned
-    /// term; those of [`Bunch::with_rules`](crate::Bunch::with_rules).
+    /// [`Error::EngineUnsupported`] for parts that these loops do not support, for example weights of
+    /// entries or a second tuned term; those of [`Bunch::with_rules`](crate::Bunch::with_rules).
     pub fn new(
         problem: &'a Problem,
         rule: &Rule,
@@ -64,18 +64,14 @@ impl<'a> FusedBunch<'a> {
             Plan::of(rule).map_err(unsupported)?,
             Plan::of(&of_h).map_err(unsupported)?,
         ];
-        let known = criterion.is_divergence() && criterion.own_divergence().is_none();
-        if !known || problem.has_second() || problem.is_sparse() {
-            return Err(unsupported(format!("criterion '{}'", criterion.name())));
-        }
-        let over = criterion.entries();
+        Plan::check(problem, criterion).map_err(unsupported)?;
         let threads = rayon::current_num_threads();
         let engine: Box<dyn Updates + Send> = match problem.precision() {
             Precision::F64 => Box::new(FusedEngine::<f64>::new(
-                problem, plans, over, rank, length, threads,
+                problem, plans, rank, length, threads,
             )),
             Precision::F32 => Box::new(FusedEngine::<f32>::new(
-                problem, plans, over, rank, length, threads,
+                problem, plans, rank, length, threads,
             )),
         };
         Ok(Self {

@@ -8,7 +8,7 @@ use super::lanes::{Lanes, Real};
 
 /// Adds the columns' divergence, and its derivative along ẇ, to `error`.
 #[inline(always)]
-pub(super) fn evaluate<T, S, D, const TANGENT: bool, const WEIGHTED: bool>(
+pub(super) fn evaluate<T, S, D, const TANGENT: bool>(
     simd: S,
     divergence: D,
     columns: &Columns<'_, T, S>,
@@ -31,28 +31,22 @@ pub(super) fn evaluate<T, S, D, const TANGENT: bool, const WEIGHTED: bool>(
         let count = tile.x.len();
         let mut j = 0;
         while j + SIDE <= count {
-            evaluate_some::<T, S, D, TANGENT, WEIGHTED, SIDE>(
-                simd, divergence, &tile, &tray, j, error,
-            );
+            evaluate_some::<T, S, D, TANGENT, SIDE>(simd, divergence, &tile, &tray, j, error);
             j += SIDE;
         }
         if j + 2 <= count {
-            evaluate_some::<T, S, D, TANGENT, WEIGHTED, 2>(
-                simd, divergence, &tile, &tray, j, error,
-            );
+            evaluate_some::<T, S, D, TANGENT, 2>(simd, divergence, &tile, &tray, j, error);
             j += 2;
         }
         if j < count {
-            evaluate_some::<T, S, D, TANGENT, WEIGHTED, 1>(
-                simd, divergence, &tile, &tray, j, error,
-            );
+            evaluate_some::<T, S, D, TANGENT, 1>(simd, divergence, &tile, &tray, j, error);
         }
         from = to;
     }
 }
 
 #[inline(always)]
-fn evaluate_some<T, S, D, const TANGENT: bool, const WEIGHTED: bool, const J: usize>(
+fn evaluate_some<T, S, D, const TANGENT: bool, const J: usize>(
     simd: S,
     divergence: D,
     tile: &Columns<'_, T, S>,
@@ -75,14 +69,9 @@ fn evaluate_some<T, S, D, const TANGENT: bool, const WEIGHTED: bool, const J: us
     for j in 0..J {
         let y_dot = Lanes::new(simd, tray.y_dot[from + j]);
         let parts: Parts<T, S> = divergence.parts(x[j], y[j], inverse[j], y_dot);
-        let (mut value, mut slope) = (values[j], parts.positive - parts.negative);
-        if WEIGHTED {
-            let weight = Lanes::new(simd, tile.weights[from + j]);
-            value = value * weight;
-            slope = slope * weight;
-        }
-        error[0] = error[0] + value;
+        error[0] = error[0] + values[j];
         if TANGENT {
+            let slope = parts.positive - parts.negative;
             error[1] = slope.mul_add(y_dot, error[1]);
         }
     }

@@ -1,6 +1,5 @@
 //! The fused engine: updates of either factor, all rows, all cores.
 
-use ndarray::Array2;
 use parking_lot::Mutex;
 use pulp::Arch;
 use rayon::prelude::*;
@@ -12,7 +11,7 @@ use super::matrix::{Packed, Storage};
 use super::plan::Plan;
 use super::scratch::Scratch;
 use crate::factors::Side;
-use crate::problem::{Problem, Weights};
+use crate::problem::Problem;
 
 /// Tasks hold a multiple of this many rows, the largest number of lanes of any vector.
 const ROWS: usize = 16;
@@ -26,36 +25,11 @@ const WORTH_SHARING: usize = 1 << 16;
 pub(crate) struct Fused<T> {
     rank: usize,
     x: Packed<T>,
-    weights: [Option<PackedWeights<T>>; 2],
     other: Vec<T>,
     other_sums: Vec<T>,
     gram: Vec<T>,
     outcome: Vec<RowOutcome>,
     scratch: Vec<Mutex<Scratch<T>>>,
-}
-
-/// Weights of entries, for both sides.
-#[derive(Debug)]
-struct PackedWeights<T> {
-    packed: Packed<T>,
-    plain: Array2<f64>,
-}
-
-impl<T: Real> PackedWeights<T> {
-    fn new(weights: &Weights) -> Self {
-        let plain = weights.to_array();
-        Self {
-            packed: Packed::new(&plain),
-            plain,
-        }
-    }
-
-    fn source(&self, side: Side) -> Storage<'_, T> {
-        match side {
-            Side::W => self.packed.source(),
-            Side::H => Storage::Transposed(&self.plain),
-        }
-    }
 }
 
 /// One update, or a bunch of them.
@@ -67,8 +41,6 @@ pub(crate) struct Request<'a> {
     pub(crate) lambda: &'a [f64],
     pub(crate) length: usize,
     pub(crate) wanted: Wanted,
-    /// True if E is over the held-out entries.
-    pub(crate) held_out: bool,
 }
 
 /// X, which is dense here: a sparse X uses a data term instead of these loops.
@@ -84,18 +56,15 @@ impl<T: Real> Fused<T> {
     pub(crate) fn new(problem: &Problem, rank: usize, threads: usize) -> Self {
         let [n, m] = problem.shape();
         let zero = T::from_f64(0.0);
-        let weights = [problem.mask(), problem.held_out_weights()];
-        let weights = weights.map(|weights| weights.map(PackedWeights::new));
-        let [masked, held_out] = weights.each_ref().map(Option::is_some);
-        let scratch = || Scratch::new(rank, masked, held_out);
         Self {
             rank,
-            weights,
             other: vec![zero; n.max(m) * rank],
             other_sums: vec![zero; rank],
             gram: vec![zero; rank * rank],
             outcome: vec![RowOutcome::default(); n.max(m)],
-            scratch: (0..threads.max(1)).map(|_| Mutex::new(scratch())).collect(),
+            scratch: (0..threads.max(1))
+                .map(|_| Mutex::new(Scratch::new(rank)))
+                .collect(),
             x: Packed::new(dense(problem)),
         }
     }
@@ -127,26 +96,19 @@ impl<T: Real> Fused<T> {
             *slot = T::from_f64(*value);
         }
         let other = &self.other[..columns * rank];
-        let masked = problem.mask().is_some();
         sums(other, rank, &mut self.other_sums);
-        let by_gram = plan.divergence.0 == 2.0 && !masked;
+        let by_gram = plan.divergence.0 == 2.0;
         if by_gram {
             products(other, rank, &mut self.gram);
         }
         let passes = request.length + usize::from(request.wanted != Wanted::Factor);
-        let [mask, held_out] = &self.weights;
-        let held_out = held_out.as_ref().filter(|_| request.held_out);
         let x = match side {
             Side::W => self.x.source(),
             Side::H => Storage::Transposed(dense(problem)),
         };
-        let mask = mask.as_ref().map(|weights| weights.source(side));
-        let held_out = held_out.map(|weights| weights.source(side));
         let shared = Shared {
             plan,
             x,
-            mask,
-            held_out,
             other,
             other_sums: &self.other_sums,
             gram: if by_gram { &self.gram } else { &[] },

@@ -7,7 +7,6 @@ use super::fused::{Fused, Request};
 use super::lanes::Real;
 use super::plan::Plan;
 use super::{Engine, Errors};
-use crate::criterion::Entries;
 use crate::error::Result;
 use crate::factors::{Factors, Side};
 use crate::problem::Problem;
@@ -18,7 +17,6 @@ pub(crate) struct FusedEngine<T> {
     fused: Fused<T>,
     of_w: Plan,
     of_h: Plan,
-    held_out: bool,
     /// T.
     length: usize,
     /// Hᵀ, m×r.
@@ -30,7 +28,6 @@ impl<T: Real> FusedEngine<T> {
     pub(crate) fn new(
         problem: &Problem,
         [of_w, of_h]: [Plan; 2],
-        over: Entries,
         rank: usize,
         length: usize,
         threads: usize,
@@ -39,7 +36,6 @@ impl<T: Real> FusedEngine<T> {
             fused: Fused::new(problem, rank, threads),
             of_w,
             of_h,
-            held_out: over == Entries::HeldOut,
             length,
             transposed: Array2::zeros((problem.shape()[1], rank)),
         }
@@ -74,7 +70,6 @@ impl<T: Real> FusedEngine<T> {
             lambda,
             length,
             wanted,
-            held_out: self.held_out,
         };
         self.fused
             .update(&request, slice_mut(w), slice(&self.transposed))
@@ -91,7 +86,6 @@ impl<T: Real> Engine for FusedEngine<T> {
             lambda: &[],
             length: 1,
             wanted: Wanted::Factor,
-            held_out: false,
         };
         let factor = slice_mut(&mut self.transposed);
         self.fused.update(&request, factor, slice(&factors.w));
@@ -122,7 +116,7 @@ impl<T: Real> Engine for FusedEngine<T> {
         // Errors without an update. W does not change.
         let mut w = factors.w.clone();
         let rows = self.update_w(problem, &mut w, &factors.h, &[], 0, Wanted::Errors);
-        let divergences = rows.iter().map(|row| row.divergence).collect();
+        let divergences = rows.iter().map(|row| row.error).collect();
         (total(rows), divergences)
     }
 
@@ -133,9 +127,10 @@ impl<T: Real> Engine for FusedEngine<T> {
 }
 
 fn total(rows: &[RowOutcome]) -> Errors {
+    let error = rows.iter().map(|row| row.error).sum();
     Errors {
-        outer_error: rows.iter().map(|row| row.outer_error).sum(),
-        divergence: rows.iter().map(|row| row.divergence).sum(),
+        outer_error: error,
+        divergence: error,
     }
 }
 

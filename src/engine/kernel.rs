@@ -24,8 +24,6 @@ const COMPONENTS: usize = 5;
 pub(super) struct Columns<'a, T: Real, S: Simd> {
     /// One vector per column.
     pub(super) x: &'a [T::Vector<S>],
-    /// One vector per column, or empty if all weights are 1.
-    pub(super) weights: &'a [T::Vector<S>],
     /// The other factor, r numbers per column.
     pub(super) other: &'a [T],
     /// The smallest y.
@@ -38,8 +36,7 @@ pub(super) struct RowState<'a, V> {
     pub(super) w_dot: &'a [V],
 }
 
-/// The sums of a pass over columns, one vector per component: `(M ∇±) Hᵀ` and
-/// their derivatives.
+/// The sums of a pass over columns, one vector per component: `∇± Hᵀ` and their derivatives.
 #[derive(Debug)]
 pub(crate) struct Sums<A> {
     pub(crate) positive: A,
@@ -71,16 +68,11 @@ impl<A> Sums<A> {
 }
 
 impl<'a, T: Real, S: Simd> Columns<'a, T, S> {
-    /// The columns in tiles: their range, x, weights and part of the other factor.
+    /// Some of the columns: their x and part of the other factor.
     #[inline(always)]
     pub(super) fn tile(&self, from: usize, to: usize, rank: usize) -> Self {
         Self {
             x: &self.x[from..to],
-            weights: if self.weights.is_empty() {
-                self.weights
-            } else {
-                &self.weights[from..to]
-            },
             other: &self.other[from * rank..to * rank],
             floor: self.floor,
         }
@@ -179,7 +171,7 @@ fn reconstruct_some<T: Real, S: Simd, const TANGENT: bool, const J: usize>(
 
 /// Adds the columns to the sums.
 #[inline(always)]
-pub(super) fn accumulate<T, S, D, const TANGENT: bool, const WEIGHTED: bool>(
+pub(super) fn accumulate<T, S, D, const TANGENT: bool>(
     simd: S,
     divergence: D,
     columns: &Columns<'_, T, S>,
@@ -201,12 +193,12 @@ pub(super) fn accumulate<T, S, D, const TANGENT: bool, const WEIGHTED: bool>(
         reconstruct::<T, S, TANGENT>(simd, &tile, point, &mut tray);
         // Loops of constant length are much faster.
         if to - from == TILE {
-            entries::<T, S, D, TANGENT, WEIGHTED>(simd, divergence, &tile, TILE, &mut tray);
-            add_to::<T, S, D, TANGENT, WEIGHTED>(simd, sums, &tray.parts, &tile, TILE);
+            entries::<T, S, D, TANGENT>(simd, divergence, &tile, TILE, &mut tray);
+            add_to::<T, S, D, TANGENT>(simd, sums, &tray.parts, &tile, TILE);
         } else {
             let count = to - from;
-            entries::<T, S, D, TANGENT, WEIGHTED>(simd, divergence, &tile, count, &mut tray);
-            add_to::<T, S, D, TANGENT, WEIGHTED>(simd, sums, &tray.parts, &tile, count);
+            entries::<T, S, D, TANGENT>(simd, divergence, &tile, count, &mut tray);
+            add_to::<T, S, D, TANGENT>(simd, sums, &tray.parts, &tile, count);
         }
         from = to;
     }
@@ -214,7 +206,7 @@ pub(super) fn accumulate<T, S, D, const TANGENT: bool, const WEIGHTED: bool>(
 
 /// The parts of a tile's entries.
 #[inline(always)]
-fn entries<T: Real, S: Simd, D: Entry, const TANGENT: bool, const WEIGHTED: bool>(
+fn entries<T: Real, S: Simd, D: Entry, const TANGENT: bool>(
     simd: S,
     divergence: D,
     tile: &Columns<'_, T, S>,
@@ -223,12 +215,12 @@ fn entries<T: Real, S: Simd, D: Entry, const TANGENT: bool, const WEIGHTED: bool
 ) {
     let tile = &tile.tile(0, count, 0);
     for j in 0..count {
-        entry::<T, S, D, TANGENT, WEIGHTED>(simd, divergence, tile, tray, j);
+        entry::<T, S, D, TANGENT>(simd, divergence, tile, tray, j);
     }
 }
 
 #[inline(always)]
-fn entry<T: Real, S: Simd, D: Entry, const TANGENT: bool, const WEIGHTED: bool>(
+fn entry<T: Real, S: Simd, D: Entry, const TANGENT: bool>(
     simd: S,
     divergence: D,
     tile: &Columns<'_, T, S>,
@@ -241,20 +233,13 @@ fn entry<T: Real, S: Simd, D: Entry, const TANGENT: bool, const WEIGHTED: bool>(
         Lanes::new(simd, tray.y_dot[j]),
     );
     let Parts {
-        mut positive,
-        mut negative,
-        mut positive_dot,
-        mut negative_dot,
+        positive,
+        negative,
+        positive_dot,
+        negative_dot,
     } = divergence.parts(x, y, y.inverse(), y_dot);
-    if WEIGHTED {
-        let weight = Lanes::new(simd, tile.weights[j]);
-        positive = positive * weight;
-        negative = negative * weight;
-        positive_dot = positive_dot * weight;
-        negative_dot = negative_dot * weight;
-    }
     tray.parts.negative[j] = negative.value;
-    if D::POSITIVE_VARIES || WEIGHTED {
+    if D::POSITIVE_VARIES {
         tray.parts.positive[j] = positive.value;
     }
     if TANGENT && D::NEGATIVE_VARIES {
@@ -267,7 +252,7 @@ fn entry<T: Real, S: Simd, D: Entry, const TANGENT: bool, const WEIGHTED: bool>(
 
 /// Adds a tile's parts, times the other factor, to the sums.
 #[inline(always)]
-fn add_to<T: Real, S: Simd, D: Entry, const TANGENT: bool, const WEIGHTED: bool>(
+fn add_to<T: Real, S: Simd, D: Entry, const TANGENT: bool>(
     simd: S,
     sums: &mut Sums<&mut [T::Vector<S>]>,
     parts: &Sums<&mut [T::Vector<S>; TILE]>,
@@ -286,7 +271,7 @@ fn add_to<T: Real, S: Simd, D: Entry, const TANGENT: bool, const WEIGHTED: bool>
     let terms = [&parts.positive[..count], &parts.positive_dot[..count]];
     if TANGENT && D::POSITIVE_VARIES {
         contract::<T, S, true>(simd, positive, terms, other);
-    } else if D::POSITIVE_VARIES || WEIGHTED {
+    } else if D::POSITIVE_VARIES {
         contract::<T, S, false>(simd, positive, terms, other);
     }
 }

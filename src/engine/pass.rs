@@ -14,8 +14,6 @@ use super::lanes::{Lanes, Real};
 pub(super) struct Panel<'a, T> {
     /// Packed x.
     pub(super) x: &'a [T],
-    /// Packed weights, or empty.
-    pub(super) weights: &'a [T],
     /// The other factor.
     pub(super) other: &'a [T],
     /// w and ẇ, component by component.
@@ -30,7 +28,6 @@ impl<'a, T: Real> Panel<'a, T> {
     fn columns<S: Simd>(&self) -> Columns<'a, T, S> {
         Columns {
             x: T::vectors::<S>(self.x),
-            weights: T::vectors::<S>(self.weights),
             other: self.other,
             floor: self.floor,
         }
@@ -45,7 +42,7 @@ impl<'a, T: Real> Panel<'a, T> {
     }
 }
 
-/// Adds `(M ∇±) Hᵀ` of a panel, and its derivative, to sums.
+/// Adds `∇± Hᵀ` of a panel, and its derivative, to sums.
 pub(super) struct Pass<'a, T> {
     pub(super) divergence: BetaEntry,
     pub(super) panel: Panel<'a, T>,
@@ -55,18 +52,16 @@ pub(super) struct Pass<'a, T> {
 
 impl<T: Real> Pass<'_, T> {
     #[inline(always)]
-    pub(super) fn run<const TANGENT: bool, const WEIGHTED: bool, S: Simd>(self, simd: S) {
+    pub(super) fn run<const TANGENT: bool, S: Simd>(self, simd: S) {
         with_beta!(self.divergence, entry => {
-            simd.vectorize(Accumulate::<T, _, TANGENT, WEIGHTED>(self, entry));
+            simd.vectorize(Accumulate::<T, _, TANGENT>(self, entry));
         });
     }
 }
 
-struct Accumulate<'a, T, D, const TANGENT: bool, const WEIGHTED: bool>(Pass<'a, T>, D);
+struct Accumulate<'a, T, D, const TANGENT: bool>(Pass<'a, T>, D);
 
-impl<T: Real, D: Entry, const TANGENT: bool, const WEIGHTED: bool> WithSimd
-    for Accumulate<'_, T, D, TANGENT, WEIGHTED>
-{
+impl<T: Real, D: Entry, const TANGENT: bool> WithSimd for Accumulate<'_, T, D, TANGENT> {
     type Output = ();
 
     #[inline(always)]
@@ -75,7 +70,7 @@ impl<T: Real, D: Entry, const TANGENT: bool, const WEIGHTED: bool> WithSimd
         let Pass {
             panel, tray, sums, ..
         } = pass;
-        accumulate::<T, S, D, TANGENT, WEIGHTED>(
+        accumulate::<T, S, D, TANGENT>(
             simd,
             divergence,
             &panel.columns::<S>(),
@@ -141,18 +136,16 @@ pub(super) struct Evaluation<'a, T> {
 
 impl<T: Real> Evaluation<'_, T> {
     #[inline(always)]
-    pub(super) fn run<const TANGENT: bool, const WEIGHTED: bool, S: Simd>(self, simd: S) {
+    pub(super) fn run<const TANGENT: bool, S: Simd>(self, simd: S) {
         with_beta!(self.divergence, entry => {
-            simd.vectorize(Evaluate::<T, _, TANGENT, WEIGHTED>(self, entry));
+            simd.vectorize(Evaluate::<T, _, TANGENT>(self, entry));
         });
     }
 }
 
-struct Evaluate<'a, T, D, const TANGENT: bool, const WEIGHTED: bool>(Evaluation<'a, T>, D);
+struct Evaluate<'a, T, D, const TANGENT: bool>(Evaluation<'a, T>, D);
 
-impl<T: Real, D: Entry, const TANGENT: bool, const WEIGHTED: bool> WithSimd
-    for Evaluate<'_, T, D, TANGENT, WEIGHTED>
-{
+impl<T: Real, D: Entry, const TANGENT: bool> WithSimd for Evaluate<'_, T, D, TANGENT> {
     type Output = ();
 
     #[inline(always)]
@@ -163,7 +156,7 @@ impl<T: Real, D: Entry, const TANGENT: bool, const WEIGHTED: bool> WithSimd
         } = evaluation;
         let stored = T::vectors_mut::<S>(error);
         let mut error = [stored[0], stored[1]].map(|value| Lanes::new(simd, value));
-        evaluate::<T, S, D, TANGENT, WEIGHTED>(
+        evaluate::<T, S, D, TANGENT>(
             simd,
             divergence,
             &panel.columns::<S>(),

@@ -1,10 +1,12 @@
 //! The plan of a fused update in plain numbers, and the check that a rule can be fused.
 
 use super::lanes::Real;
+use crate::criterion::Criterion;
 use crate::divergence::{Beta, Divergence};
 use crate::numerics::to_host;
 use crate::penalty::FusedPenalty;
 use crate::penalty::Weight;
+use crate::problem::Problem;
 use crate::update::Rule;
 
 /// A term's weight.
@@ -56,6 +58,20 @@ impl Plan {
             terms: terms.collect::<Result<_, String>>()?,
             exponent: rule.exponent,
         })
+    }
+
+    /// Names what the loops do not support. (With weights, the data term is as fast, and a mask takes
+    /// no memory of its own there.)
+    pub(super) fn check(problem: &Problem, criterion: &dyn Criterion) -> Result<(), String> {
+        if !criterion.is_training_divergence() {
+            return Err(format!("criterion '{}'", criterion.name()));
+        }
+        let has_weights = problem.mask().is_some() || problem.has_second();
+        match (problem.is_sparse(), has_weights) {
+            (true, _) => Err("a sparse X".into()),
+            (_, true) => Err("weights of entries".into()),
+            _ => Ok(()),
+        }
     }
 
     /// The smallest y.

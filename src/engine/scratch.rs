@@ -58,11 +58,8 @@ pub(super) struct BlockScratch<T> {
 /// The working memory of a group of blocks.
 #[derive(Debug)]
 pub(super) struct Scratch<T> {
-    /// X, mask and held-out weights of some columns of every block, column by
-    /// column, a cache line for each.
+    /// X of some columns of every block, column by column, a cache line for each.
     pub(super) x: Aligned<T>,
-    pub(super) mask: Aligned<T>,
-    pub(super) held_out: Aligned<T>,
     /// The tray of a pass.
     pub(super) tray: Aligned<T>,
     pub(super) blocks: Vec<BlockScratch<T>>,
@@ -74,15 +71,8 @@ pub(super) const fn panel_length<T>() -> usize {
 }
 
 impl<T: Real> Scratch<T> {
-    pub(super) fn new(rank: usize, masked: bool, held_out: bool) -> Self {
+    pub(super) fn new(rank: usize) -> Self {
         let lanes = LINE / size_of::<T>();
-        let panels = |needed: bool| {
-            Aligned::new(if needed {
-                GROUP * panel_length::<T>()
-            } else {
-                0
-            })
-        };
         let components = || Aligned::new(rank * lanes);
         let block = || BlockScratch {
             w: components(),
@@ -96,9 +86,7 @@ impl<T: Real> Scratch<T> {
             projected: components(),
         };
         Self {
-            x: panels(true),
-            mask: panels(masked),
-            held_out: panels(held_out),
+            x: Aligned::new(GROUP * panel_length::<T>()),
             tray: Aligned::new(TRAY * lanes),
             blocks: (0..GROUP).map(|_| block()).collect(),
         }

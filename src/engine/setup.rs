@@ -93,31 +93,25 @@ impl Setup {
     /// The loops of the paper's bunch, which hold a block of rows in the cache for all T updates: W
     /// alone, one λ for each row, and the penalties that they support.
     fn loops(&self, problem: &Problem) -> Option<Box<dyn Engine + Send>> {
-        // Single plain updates are as fast on the data term, except for small problems. Weights
-        // would need two more arrays as large as X here.
+        // Single plain updates are as fast on the data term, except for small problems.
         let [n, m] = problem.whole_shape();
         let plain = !self.tuned && self.length == 1;
-        let by_term = problem.mask().is_some() || n * m * self.rank >= LARGE;
         let known = self.is_papers()
-            && !(plain && by_term)
+            && !(plain && n * m * self.rank >= LARGE)
             && self.of_h.terms.is_empty()
             && (!self.tuned || self.mode == Mode::Reverse)
-            && self.criterion.is_divergence()
-            && self.criterion.own_divergence().is_none()
-            && !problem.has_second()
-            && !problem.is_sparse();
+            && Plan::check(problem, self.criterion.as_ref()).is_ok();
         if !known {
             return None;
         }
         let plans = [Plan::of(&self.of_w).ok()?, Plan::of(&self.of_h).ok()?];
-        let over = self.criterion.entries();
         let (rank, length, threads) = (self.rank, self.length, self.threads);
         Some(match problem.precision() {
             Precision::F64 => Box::new(FusedEngine::<f64>::new(
-                problem, plans, over, rank, length, threads,
+                problem, plans, rank, length, threads,
             )),
             Precision::F32 => Box::new(FusedEngine::<f32>::new(
-                problem, plans, over, rank, length, threads,
+                problem, plans, rank, length, threads,
             )),
         })
     }

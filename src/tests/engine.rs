@@ -38,23 +38,32 @@ fn both(
     length: usize,
 ) -> Both {
     let (n, rank) = factors.w.dim();
-    let mut bunch = FusedBunch::new(problem, rule, criterion, rank, length).unwrap();
-    let mut fused = factors.clone();
-    let mut gradient = Array2::zeros((n, 1));
-    let outer_error = bunch.run(&mut fused, lambda, &mut gradient);
-
     let tensor = |matrix: &Array2<f64>| {
         let shape = [matrix.nrows(), matrix.ncols()];
         problem.tensor("a matrix", matrix, shape).unwrap()
     };
-    let of_h = Rule {
-        terms: Vec::new(),
-        ..rule.clone()
-    };
-    let (span, criterion) = (Span::One(Side::W), Arc::new(*criterion));
-    let reference = Bunch::with_rules(problem, rule.clone(), of_h, criterion, span, length);
+    let [of_w, of_h] = [rule.clone(), rule.without_terms()];
+    let (span, on_tape) = (Span::One(Side::W), Arc::new(*criterion));
     let pair = Pair::new(problem, &factors.w, &factors.h).unwrap();
-    let reference = reference.unwrap();
+    let mut fused = factors.clone();
+    let (gradient, outer_error) = match FusedBunch::new(problem, rule, criterion, rank, length) {
+        Ok(mut bunch) => {
+            let mut gradient = Array2::zeros((n, 1));
+            let outer_error = bunch.run(&mut fused, lambda, &mut gradient);
+            (gradient, outer_error)
+        }
+        // Weights of entries: a run takes the data term.
+        Err(Error::EngineUnsupported { .. }) => {
+            let (of_w, of_h) = (of_w.clone(), of_h.clone());
+            let bunch = Bunch::fused(problem, of_w, of_h, on_tape.clone(), span, length).unwrap();
+            let found = bunch.hypergradient(&pair, &[tensor(lambda)], Mode::Reverse);
+            let found = found.unwrap();
+            fused.w = found.pair.w.to_matrix().unwrap();
+            (found.gradients[0].to_matrix().unwrap(), found.outer_error)
+        }
+        Err(error) => panic!("{error}"),
+    };
+    let reference = Bunch::with_rules(problem, of_w, of_h, on_tape, span, length).unwrap();
     let expected = reference.hypergradient(&pair, &[tensor(lambda)], Mode::Reverse);
     Both {
         fused,
@@ -184,6 +193,9 @@ proptest! {
         let result = both(&problem, &rule, &Training, &factors, &matrix(n, 1, 0.1), 3);
         result.agree(&format!("{n}×{m} r={rank} β={beta} {masked}"), 1e-10);
 
+        if masked && full {
+            return Ok(());
+        }
         // H, by the rule on the transposed problem.
         let mut fused = factors.clone();
         FusedBunch::new(&problem, &rule, &Training, rank, 1).unwrap().update_h(&mut fused);
