@@ -4,8 +4,7 @@
 //! the weighted parts of penalties. The weights of up to two penalties that couple rows are inputs
 //! too, and their loops run inside the node; as tensor operations such a penalty would be some twenty.
 //! The output is the updated factor, `w ((N + p⁻) / (P + p⁺))^γ`. Inputs that are not tracked cost
-//! nothing in the backward pass.
-//! Adjoint mode calls the same transposed derivatives without a tape.
+//! nothing in the backward pass. Adjoint mode calls the same transposed derivatives without a tape.
 #![expect(deprecated, reason = "every item of burn-ndarray is; see device.rs")]
 
 use std::borrow::Cow;
@@ -163,8 +162,9 @@ fn weighted_split(term: &PenaltyTerm, factor: &Tensor<2>) -> Split {
     let weight = term.weight(factor);
     let Split { positive, negative } = term.penalty.split(factor);
     let [positive, negative] = [positive, negative].map(|part| match constant(&part) {
-        // (It is not tracked, whatever the weight.)
-        Some(0.0) => Tensor::zeros([1, 1], (&factor.device(), factor.dtype())),
+        // (A whole matrix that is 0 here may not be 0 in another process, and all must make the same
+        // passes back.)
+        Some(0.0) if part.dims() == [1, 1] => Tensor::zeros([1, 1], (&factor.device(), factor.dtype())),
         Some(value) => weight.clone() * value,
         None => part * weight.clone(),
     });
