@@ -56,7 +56,7 @@ impl RunRecords {
     pub fn read(folder: &Path) -> Result<Self> {
         let text = |name: &str| {
             let path = folder.join(name);
-            fs::read_to_string(&path).map_err(|source| Error::Read { path, source })
+            fs::read_to_string(&path).map_err(Error::reading(&path))
         };
         let broken = |name: &str, reason: String| Error::ConfigFile {
             path: folder.join(name),
