@@ -24,7 +24,7 @@ use burn_ndarray::NdArrayTensor;
 use super::update::{Step, WeightedPenalty, through_penalties};
 use super::{At, Bars, Moves, Needs, PartsOf, SharedTerm};
 use crate::factors::Side;
-use crate::numerics::{Gamma, Precision, add_summed, to_host};
+use crate::numerics::{Gamma, Precision, add, add_summed, to_host};
 use crate::penalty::{Penalty, PenaltyTerm, Spread};
 use crate::primitive::{Tape, constant, like, plain, shape_of, taped, view};
 use crate::split::Split;
@@ -76,7 +76,7 @@ impl<'a> Broadcast<'a> {
             let i = if count == 1 { 0 } else { i };
             let values = &self.values[i * width..(i + 1) * width];
             if width == rank {
-                row.iter_mut().zip(values).for_each(|(a, b)| *a += b);
+                add(row, values);
             } else {
                 row.iter_mut().for_each(|a| *a += values[0]);
             }
