@@ -849,7 +849,17 @@ impl Error {
             | Self::NotFiniteEntry { row, column, .. }
             | Self::OutsideDomain { row, column, .. }
             | Self::DuplicateEntry { row, column } => std::mem::swap(row, column),
+            Self::SparseIndex {
+                row,
+                column,
+                rows,
+                columns,
+            } => {
+                std::mem::swap(row, column);
+                std::mem::swap(rows, columns);
+            }
             Self::UnobservedRow { row } => return Self::UnobservedColumn { column: *row },
+            Self::UnobservedColumn { column } => return Self::UnobservedRow { row: *column },
             _ => {}
         }
         self

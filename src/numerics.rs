@@ -161,6 +161,9 @@ pub fn power(base: &Tensor<2>, exponent: f64) -> Tensor<2> {
         -2.0 => (base.clone() * base).recip(),
         0.5 => base.sqrt(),
         -0.5 => base.sqrt().recip(),
+        1.5 => base.clone() * base.sqrt(),
+        2.5 => base.clone() * base.clone() * base.sqrt(),
+        -1.5 | -2.5 => power(&base, -exponent).recip(),
         _ => (base.log() * exponent).exp(),
     }
 }
@@ -363,6 +366,8 @@ mod tests {
             2.0 / 3.0,
             0.5,
             -0.5,
+            1.5,
+            -1.5,
             2.0,
             -2.0,
             1.0,

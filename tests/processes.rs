@@ -223,6 +223,24 @@ fn weights_of_rows_along_a_border() {
     });
 }
 
+/// All make the same passes back, also if the rows of one are zeros and its W with them.
+#[test]
+fn rows_of_zeros_in_one_process() {
+    let mut x = counts();
+    x.slice_axis_mut(Axis(0), Slice::from(ROWS / 2..)).fill(0.0);
+    let x = Matrix::from(x);
+    same_on_all("rows of zeros", |processes| {
+        let problem = part(&x, None, Zeros::Data, &processes);
+        let mut config = config().with_max_iterations(5);
+        config.engine = EngineChoice::Fused;
+        (config.bunch_over, config.bunch) = (BunchOver::Both, 3);
+        (config.hypergradient, config.scope) = (Mode::Reverse, Scope::Shared);
+        config.lambda_step = LambdaStep::Normalized(0.2);
+        let terms = [(Side::W, PenaltyTerm::tuned(SquaredL2))];
+        config.penalizing(Beta::KL, terms).run(&problem)
+    });
+}
+
 #[test]
 fn held_out_and_thinned_entries_are_those_of_one_process() {
     let x = counts();

@@ -211,7 +211,7 @@ fn every_scope_and_length_and_both_precisions() {
 }
 
 /// More rows than a task has, penalties of every kind on one factor (coupled ones, of which only
-/// some are part of the update's own loops), all scopes, any number of threads.
+/// some are part of the update's own loops), all scopes, and one, two and three threads.
 #[test]
 fn many_tasks_and_many_penalties_are_those_of_tensor_operations() {
     let criterion: Arc<dyn Criterion> = Arc::new(HeldOut);
@@ -224,6 +224,7 @@ fn many_tasks_and_many_penalties_are_those_of_tensor_operations() {
             divergence.clone(),
             vec![
                 PenaltyTerm::tuned(Smooth),
+                PenaltyTerm::tuned(SquaredL2),
                 PenaltyTerm::fixed(Smooth, 0.2).unwrap(),
                 PenaltyTerm::tuned(Steps::along_rows()),
                 PenaltyTerm::tuned(ring),
@@ -240,7 +241,7 @@ fn many_tasks_and_many_penalties_are_those_of_tensor_operations() {
         let [fused, reference] = [true, false].map(|fused| bunch(fused).unwrap());
         let pair = start(&problem, shape);
         for scope in [Scope::Row, Scope::Shared, Scope::Component, Scope::Entry] {
-            let lambda = [n, n, n, m].map(|rows| {
+            let lambda = [n, n, n, n, m].map(|rows| {
                 let [a, b] = scope.shape(rows, r);
                 let lambda = matrix(a, b, 0.9) * 0.3;
                 problem.tensor("λ", &lambda, [a, b]).unwrap()

@@ -541,12 +541,7 @@ fn check_rows(problem: &Problem, side: Side, rule: &Rule) -> Result<()> {
 }
 
 pub(crate) fn check_length(length: usize) -> Result<()> {
-    if (1..=LONGEST).contains(&length) {
-        return Ok(());
-    }
-    Err(Error::Setting {
-        setting: "the bunch length T",
-        value: length as f64,
-        range: "at least 1 and at most 100000",
-    })
+    let fits = (1..=LONGEST).contains(&length);
+    let range = "at least 1 and at most 100000";
+    Error::require(fits, "the bunch length T", length as f64, range)
 }

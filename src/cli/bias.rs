@@ -42,7 +42,7 @@ pub struct BiasArguments {
     /// kl, frobenius, is, or beta:<number> (scikit-learn: beta_loss)
     #[arg(long, help_heading = headings::MODEL, default_value = "kl")]
     divergence: Beta,
-    /// l1, l2, group, l21, hoyer, smooth, or none
+    /// l1, l2, group, l21, hoyer, smooth, steps, or none
     #[arg(long, help_heading = headings::PENALTIES, default_value = "l1", value_parser = penalty_name)]
     penalty: String,
     /// Exponent of the updates

@@ -103,13 +103,7 @@ fn filled(arguments: &CompleteArguments, records: &RunRecords) -> Result<Array2<
     let data = data.dense(&settings.table, Path::new(&name))?;
     let mut values = data.values;
     let shape = [records.w.nrows(), records.h.ncols()];
-    if values.dim() != (shape[0], shape[1]) {
-        return Err(Error::Shape {
-            what: "WH",
-            expected: values.dim().into(),
-            found: shape,
-        });
-    }
+    Error::require_shape("WH", shape, values.dim().into())?;
     if let Some(mask) = data.mask {
         let product = records.w.dot(&records.h);
         let entries = Zip::from(&mut values).and(&mask).and(&product);

@@ -22,10 +22,7 @@ const POSITIONAL: &str = "data";
 /// [`Error::Read`]; and [`Error::ConfigFile`] for text that is not TOML, a key that is not a flag
 /// (with the nearest flag), or a bad value of a flag.
 pub fn arguments_from(path: &Path, typed: &[OsString]) -> Result<FitArguments> {
-    let text = std::fs::read_to_string(path).map_err(|source| Error::Read {
-        path: path.into(),
-        source,
-    })?;
+    let text = std::fs::read_to_string(path).map_err(Error::reading(path))?;
     parse(&text, path, typed)
 }
 

@@ -131,12 +131,8 @@ fn arranged(mut new: Dense, side: Side, records: &RunRecords, model: &Model) -> 
             new.values = put(&new.values);
             new.mask = new.mask.as_ref().map(put);
         }
-    } else if new.values.dim() != (expected[0], expected[1]) {
-        return Err(Error::Shape {
-            what: "NEW",
-            expected,
-            found: new.values.dim().into(),
-        });
+    } else {
+        Error::require_shape("NEW", new.values.dim(), expected)?;
     }
     Ok(new)
 }

@@ -43,7 +43,7 @@ pub struct GradcheckArguments {
     /// kl, frobenius, is, or beta:<number> [default: kl; all of the built-in cases]
     #[arg(long, help_heading = headings::MODEL)]
     divergence: Option<Beta>,
-    /// l1, l2, group, l21, hoyer, smooth, or none; with DATA also graph, and sums such as
+    /// l1, l2, group, l21, hoyer, smooth, steps, or none; with DATA also graph, and sums such as
     /// smooth+l1 [default: l1; all of the built-in cases]
     #[arg(long, help_heading = headings::PENALTIES, value_parser = penalty_names)]
     penalty: Option<String>,

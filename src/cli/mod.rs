@@ -122,7 +122,8 @@ impl Command {
 /// Parses the command line and runs it.
 pub fn run() -> ExitCode {
     let matches = Cli::command().get_matches();
-    let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+    let cli = Cli::from_arg_matches(&matches)
+        .unwrap_or_else(|error| error.format(&mut Cli::command()).exit());
     job::run(|| {
         cli.command
             .run(matches.subcommand_name().unwrap_or_default())

@@ -115,18 +115,15 @@ impl NewFolder {
     /// Writes all files under temporary names, then renames them.
     pub fn fill(mut self, fill: impl FnOnce(&Path) -> Result<()>) -> Result<()> {
         let path = self.0.path().to_owned();
-        let failed = |source| Error::Write {
-            path: path.clone(),
-            source,
-        };
+        let failed = Error::writing(&path);
         let aside = tempfile::Builder::new()
             .prefix(".altbi-")
             .tempdir_in(&path)
-            .map_err(failed)?;
+            .map_err(&failed)?;
         fill(aside.path())?;
-        for entry in std::fs::read_dir(aside.path()).map_err(failed)? {
-            let entry = entry.map_err(failed)?;
-            std::fs::rename(entry.path(), path.join(entry.file_name())).map_err(failed)?;
+        for entry in std::fs::read_dir(aside.path()).map_err(&failed)? {
+            let entry = entry.map_err(&failed)?;
+            std::fs::rename(entry.path(), path.join(entry.file_name())).map_err(&failed)?;
         }
         self.0.keep();
         std::fs::remove_file(path.join(RESERVED)).map_err(failed)

@@ -31,10 +31,7 @@ pub fn man() -> Result<Ending> {
     let render = |command: &clap::Command, page: &mut Vec<u8>| {
         clap_mangen::Man::new(command.clone())
             .render(page)
-            .map_err(|source| Error::Write {
-                path: "standard output".into(),
-                source,
-            })
+            .map_err(Error::writing("standard output".as_ref()))
     };
     render(&command, &mut page)?;
     for part in command.get_subcommands() {

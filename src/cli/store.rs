@@ -15,7 +15,7 @@ pub struct Store<R> {
 
 struct State<R> {
     records: R,
-    /// Held while parts are written. If none is written, the folder is removed.
+    /// Held while the search runs. Unless something is kept, the folder is removed.
     reservation: Option<Reservation>,
     failed: Option<Error>,
 }
@@ -26,7 +26,7 @@ impl<R: KeptRecords + Clone> Store<R> {
     ///
     /// # Errors
     /// [`Error::NotAnExperiment`] for a folder of something else, [`Error::OtherComparison`] for
-    /// records that are not taken over, [`Error::Busy`].
+    /// records that are not taken over, [`Error::Busy`], [`Error::Write`].
     pub fn open(
         folder: Option<&Path>,
         mut records: R,
@@ -45,14 +45,12 @@ impl<R: KeptRecords + Clone> Store<R> {
                 });
             }
             let claim = reservation.insert(Reservation::of(path, lock, &[R::FILE])?);
-            if kept.is_some() {
-                claim.keep();
-            }
             // (It is read again, because another process may have written into it before the claim.)
-            if let Some(kept) = read().or(kept)
-                && !take_over(&mut records, kept)
-            {
-                return Err(Error::OtherComparison { path: path.into() });
+            if let Some(kept) = read().or(kept) {
+                claim.keep();
+                if !take_over(&mut records, kept) {
+                    return Err(Error::OtherComparison { path: path.into() });
+                }
             }
             // From now on the folder belongs to this search, even if it fails.
             records.write(path)?;

@@ -8,7 +8,7 @@ use crate::{Error, Result};
 use super::Ending;
 use super::output::{complain, say};
 
-/// Refuses a file whose name has none of the endings: ".csv, .npy".
+/// Refuses a file whose name has none of the known endings, such as ".csv, .npy".
 pub fn check_ending(path: &Path, known: &'static str) -> Result<()> {
     let ending = path.extension().and_then(|ending| ending.to_str());
     if ending.is_some_and(|ending| known.split(", ").any(|one| one[1..] == *ending)) {

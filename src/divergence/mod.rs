@@ -190,15 +190,8 @@ impl FromStr for Beta {
                         name: name.into(),
                         known: NAMES,
                     })?;
-                if beta.is_finite() {
-                    Ok(Self(beta))
-                } else {
-                    Err(Error::Setting {
-                        setting: "β",
-                        value: beta,
-                        range: "a finite number",
-                    })
-                }
+                Error::require(beta.is_finite(), "β", beta, "a finite number")?;
+                Ok(Self(beta))
             }
         }
     }
@@ -249,15 +242,9 @@ impl FromStr for Outer {
             });
         };
         let by = by.parse().unwrap_or(f64::NAN);
-        if by > 0.0 && by < f64::INFINITY {
-            Ok(Self::SmoothedKl(SmoothedKl(by)))
-        } else {
-            Err(Error::Setting {
-                setting: "c of smoothed-kl:<c>",
-                value: by,
-                range: "a positive number",
-            })
-        }
+        let ok = by > 0.0 && by < f64::INFINITY;
+        Error::require(ok, "c of smoothed-kl:<c>", by, "a positive number")?;
+        Ok(Self::SmoothedKl(SmoothedKl(by)))
     }
 }
 

@@ -23,8 +23,8 @@ use crate::update::{Multiplier, Rule};
 /// through the update of H adds to that of w.
 ///
 /// # Memory
-/// The states of the factors (n×r and m×r each). On a fused data term also two matrices of their
-/// size for each update.
+/// The states of the factors (n×r and m×r each). On a fused data term also 1/P of each update, of
+/// the size of the updated factor.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Adjoint;
 

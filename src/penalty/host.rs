@@ -1,8 +1,9 @@
 //! Penalties on plain numbers.
 //!
 //! On a small factor the overhead of a tensor operation exceeds its arithmetic. A penalty with this
-//! form avoids it in adjoint mode, in runs without derivatives and in objectives. A penalty that
-//! couples rows avoids it in reverse mode too. Forward mode and the reference use tensor operations.
+//! form avoids it in adjoint mode, in runs without derivatives and in objectives. In 64 bits, up to
+//! two penalties of a factor that couple rows avoid it in reverse mode too. Forward mode and the
+//! reference use tensor operations.
 
 use std::ops::Range;
 
@@ -98,6 +99,9 @@ impl Spread {
 }
 
 /// The hand-written parts of a penalty on some rows.
+///
+/// The range depends on the number of threads, so the numbers of a row must not depend on where its
+/// range begins or ends.
 ///
 /// # Shapes
 /// The output has r numbers for each row of the range. Inputs have all rows.

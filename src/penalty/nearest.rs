@@ -22,13 +22,12 @@ impl Graph {
             Side::W => (n, m),
             Side::H => (m, n),
         };
-        if count == 0 || count >= lines {
-            return Err(Error::Setting {
-                setting: "the number of nearest neighbours",
-                value: count as f64,
-                range: "at least 1 and fewer than there are rows (of H: columns)",
-            });
-        }
+        Error::require(
+            (1..lines).contains(&count),
+            "the number of nearest neighbours",
+            count as f64,
+            "at least 1 and fewer than there are rows (of H: columns)",
+        )?;
         if let Matrix::Sparse(x) = problem.x() {
             let edges = sparse_edges(problem, x, side, count);
             return Self::of_neighbours(lines, edges);

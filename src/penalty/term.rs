@@ -62,13 +62,8 @@ impl PenaltyTerm {
     /// # Errors
     /// [`Error::Setting`] for a weight that is negative or not finite.
     pub fn fixed(penalty: impl Penalty + 'static, weight: f64) -> Result<Self> {
-        if !(weight.is_finite() && weight >= 0.0) {
-            return Err(Error::Setting {
-                setting: "the weight of a penalty",
-                value: weight,
-                range: "a finite number ≥ 0",
-            });
-        }
+        let ok = weight.is_finite() && weight >= 0.0;
+        Error::require(ok, "the weight of a penalty", weight, "a finite number ≥ 0")?;
         Ok(Self {
             penalty: Arc::new(penalty),
             weight: Weight::Fixed(weight),

@@ -29,8 +29,8 @@ pub(super) fn hex(colour: RGBColor) -> String {
 }
 
 /// The same picture with ink and grid as CSS variables `--ink` and `--grid`, to be embedded in a
-/// be embedded in a page that defines them. So are three colours that dark ground needs lighter:
-/// `--blue`, `--violet`, and `--sky`, which must differ from blue; the others read on both.
+/// page that defines them. So are three colours that dark ground needs lighter: `--blue`, `--violet`,
+/// and `--sky`, which must differ from blue; the others read on both.
 pub(crate) fn themed(svg: &str) -> String {
     svg.replace(&hex(INK), "var(--ink)")
         .replace(&hex(GRID), "var(--grid)")

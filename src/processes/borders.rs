@@ -10,6 +10,7 @@ use burn::tensor::Tensor;
 use burn_ndarray::NdArrayTensor;
 
 use super::Processes;
+use crate::numerics::add;
 use crate::primitive::{Tape, like, plain, shape_of, taped, view};
 
 impl Processes {
@@ -76,14 +77,11 @@ impl Backward<NdArray, 1> for BordersBackward {
         let mut own = own.to_vec();
         let [from_before, from_after] = processes.exchange(head, tail);
         if let Some(share) = from_before {
-            own.iter_mut()
-                .zip(share)
-                .for_each(|(own, share)| *own += share);
+            add(&mut own, &share);
         }
         if let Some(share) = from_after {
             let last = own.len() - columns;
-            let slots = own[last..].iter_mut().zip(share);
-            slots.for_each(|(own, share)| *own += share);
+            add(&mut own[last..], &share);
         }
         let rows = count - (before + after) / columns.max(1);
         if let Some(node) = parent {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use parking_lot::{Condvar, Mutex};
 
 use super::Communicator;
+use crate::numerics::add;
 
 /// One of several threads that share a run like processes.
 ///
@@ -123,10 +124,7 @@ impl Communicator for Threads {
         let all = self.meet(values.to_vec());
         values.fill(0.0);
         for part in all.iter() {
-            values
-                .iter_mut()
-                .zip(part)
-                .for_each(|(sum, value)| *sum += value);
+            add(values, part);
         }
     }
 

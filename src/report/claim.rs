@@ -67,18 +67,15 @@ impl RunFolder {
             reservation.keep();
             return sweep(&self.path);
         }
-        let failed = |source| Error::Write {
-            path: self.path.clone(),
-            source,
-        };
+        let failed = Error::writing(&self.path);
         let parent = folder_of(&self.path);
-        fs::create_dir_all(parent).map_err(failed)?;
+        fs::create_dir_all(parent).map_err(&failed)?;
         let aside = tempfile::Builder::new()
             .prefix(STRAY)
             .tempdir_in(parent)
-            .map_err(failed)?;
+            .map_err(&failed)?;
         let fresh = Self::at(&aside.path().join("new"), false);
-        fs::create_dir(&fresh.path).map_err(failed)?;
+        fs::create_dir(&fresh.path).map_err(&failed)?;
         fill(&fresh)?;
         let replaced = self.path.symlink_metadata().is_ok();
         if replaced {
@@ -91,7 +88,7 @@ impl RunFolder {
             check_replaceable(&self.path)?;
             // (Some systems cannot rename a folder with an open file in it.)
             self.lock.lock().take();
-            fs::rename(&self.path, aside.path().join("old")).map_err(failed)?;
+            fs::rename(&self.path, aside.path().join("old")).map_err(&failed)?;
         }
         let made = fs::rename(&fresh.path, &self.path).map_err(failed);
         if replaced {
@@ -120,10 +117,7 @@ impl RunFolder {
                 path: self.path.clone(),
                 reason: "it is not a run folder, or the run ended before its first checkpoint",
             },
-            _ => Error::Read {
-                path: path.clone(),
-                source,
-            },
+            _ => Error::reading(&path)(source),
         })?;
         *self.lock.lock() = Some(Lock::take(file, &self.path)?);
         Ok(())
@@ -191,14 +185,11 @@ fn is_own_figure(name: &str) -> bool {
 
 /// Names in a folder, each with true if it is a folder.
 fn entries(path: &Path) -> Result<Vec<(String, bool)>> {
-    let failed = |source| Error::Read {
-        path: path.into(),
-        source,
-    };
+    let failed = Error::reading(path);
     let mut names = Vec::new();
-    for entry in fs::read_dir(path).map_err(failed)? {
-        let entry = entry.map_err(failed)?;
-        let is_folder = entry.file_type().map_err(failed)?.is_dir();
+    for entry in fs::read_dir(path).map_err(&failed)? {
+        let entry = entry.map_err(&failed)?;
+        let is_folder = entry.file_type().map_err(&failed)?.is_dir();
         names.push((entry.file_name().to_string_lossy().into_owned(), is_folder));
     }
     Ok(names)
@@ -220,7 +211,7 @@ pub(super) fn sweep(path: &Path) -> Result<()> {
     for (name, is_folder) in entries(path)? {
         if name.starts_with(STRAY) && !is_folder {
             let path = path.join(name);
-            fs::remove_file(&path).map_err(|source| Error::Write { path, source })?;
+            fs::remove_file(&path).map_err(Error::writing(&path))?;
         }
     }
     Ok(())
@@ -233,10 +224,7 @@ pub(super) fn check_replaceable(path: &Path) -> Result<()> {
         path: path.into(),
         stranger,
     };
-    let kind = path.symlink_metadata().map_err(|source| Error::Read {
-        path: path.into(),
-        source,
-    })?;
+    let kind = path.symlink_metadata().map_err(Error::reading(path))?;
     if !kind.is_dir() {
         return Err(refused("it is not a folder".into()));
     }

@@ -29,10 +29,7 @@ pub(crate) trait KeptRecords: Serialize + DeserializeOwned {
     /// belong to the records.
     fn read(folder: &Path) -> Result<Self> {
         let path = folder.join(Self::FILE);
-        let text = std::fs::read_to_string(&path).map_err(|source| Error::Read {
-            path: path.clone(),
-            source,
-        })?;
+        let text = std::fs::read_to_string(&path).map_err(Error::reading(&path))?;
         serde_json::from_str(&text).map_err(|error| Error::ConfigFile {
             path,
             reason: error.to_string(),

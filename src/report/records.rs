@@ -56,7 +56,7 @@ impl RunRecords {
     pub fn read(folder: &Path) -> Result<Self> {
         let text = |name: &str| {
             let path = folder.join(name);
-            fs::read_to_string(&path).map_err(|source| Error::Read { path, source })
+            fs::read_to_string(&path).map_err(Error::reading(&path))
         };
         let broken = |name: &str, reason: String| Error::ConfigFile {
             path: folder.join(name),
@@ -178,12 +178,12 @@ impl RunRecords {
         names.join(", ")
     }
 
-    /// "method altbi, kl divergence, l1 penalty".
     /// Returns true if the winner of the preset practical was refitted to all data.
     pub(super) fn is_refitted(&self) -> bool {
         self.choice.is_some() && self.setting::<usize>("refit").ok() != Some(0)
     }
 
+    /// "AltBi, kl divergence, l1 penalty".
     pub(super) fn method_sentence(&self) -> String {
         let setting = |key: &str| {
             let value = self.config.get(key).and_then(toml::Value::as_str);

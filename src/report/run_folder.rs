@@ -77,16 +77,10 @@ impl RunFolder {
     /// # Errors
     /// [`Error::Read`] if it does not.
     pub fn open(path: &Path) -> Result<Self> {
-        match fs::metadata(path) {
-            Ok(data) if data.is_dir() => Ok(Self::at(path, false)),
-            Ok(_) => Err(Error::Read {
-                path: path.into(),
-                source: std::io::ErrorKind::NotADirectory.into(),
-            }),
-            Err(source) => Err(Error::Read {
-                path: path.into(),
-                source,
-            }),
+        let failed = Error::reading(path);
+        match fs::metadata(path).map_err(&failed)?.is_dir() {
+            true => Ok(Self::at(path, false)),
+            false => Err(failed(std::io::ErrorKind::NotADirectory.into())),
         }
     }
 
@@ -236,7 +230,7 @@ impl RunFolder {
     /// [`Error::Read`].
     pub fn read_config(&self) -> Result<String> {
         let path = self.path.join("config.toml");
-        fs::read_to_string(&path).map_err(|source| Error::Read { path, source })
+        fs::read_to_string(&path).map_err(Error::reading(&path))
     }
 }
 

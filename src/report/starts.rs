@@ -66,15 +66,11 @@ impl RunFolder {
     /// # Errors
     /// [`Error::Write`].
     pub(super) fn remove_starts(&self) -> Result<()> {
-        let failed = |path: &Path, source| Error::Write {
-            path: path.into(),
-            source,
-        };
-        let entries = fs::read_dir(self.path()).map_err(|source| failed(self.path(), source))?;
+        let entries = fs::read_dir(self.path()).map_err(Error::writing(self.path()))?;
         for entry in entries.flatten() {
             if entry.file_name().to_str().is_some_and(is_start) {
                 let path = entry.path();
-                fs::remove_file(&path).map_err(|source| failed(&path, source))?;
+                fs::remove_file(&path).map_err(Error::writing(&path))?;
             }
         }
         Ok(())

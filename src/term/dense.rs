@@ -26,7 +26,7 @@ use crate::criterion::Entries;
 use crate::divergence::Fused;
 use crate::engine::Real;
 use crate::factors::Side;
-use crate::numerics::{Precision, add_summed};
+use crate::numerics::{Precision, add, add_summed};
 use crate::problem::Problem;
 
 /// The settings of a data term, beside the problem.
@@ -265,9 +265,7 @@ pub(super) fn sums(rows: &[f64], rank: usize) -> Vec<f64> {
 /// Adds the same numbers to every row.
 pub(super) fn add_to_rows(rows: &mut [f64], share: &[f64]) {
     for row in rows.chunks_exact_mut(share.len().max(1)) {
-        row.iter_mut()
-            .zip(share)
-            .for_each(|(value, share)| *value += share);
+        add(row, share);
     }
 }
 

@@ -7,9 +7,9 @@
 //!   that the updates never see, by D's divergence or by another,
 //!
 //! and their derivatives in both factors. A [`DataTerm`] computes these on plain numbers, and
-//! `tape` makes two operations on Burn's tape of them: a whole update, with ratio and power (`update`),
-//! and the errors. So reverse mode is Burn's own, but no matrix as large as X is made. The paper's bunch on a sparse X needs no tape: `rows` carries the
-//! derivatives along.
+//! `tape` makes two operations on Burn's tape of them: a whole update, with ratio and power
+//! (`update`), and the errors. So reverse mode is Burn's own, but no matrix as large as X is made.
+//! The paper's bunch on a sparse X needs no tape: `rows` carries the derivatives along.
 //!
 //! The reference is not one of these: it is the same in tensor operations
 //! ([`Rule`](crate::update::Rule), [`Criterion`](crate::Criterion)), for any divergence and any device.

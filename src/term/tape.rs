@@ -4,8 +4,7 @@
 //! the weighted parts of penalties. The weights of up to two penalties that couple rows are inputs
 //! too, and their loops run inside the node; as tensor operations such a penalty would be some twenty.
 //! The output is the updated factor, `w ((N + p⁻) / (P + p⁺))^γ`. Inputs that are not tracked cost
-//! nothing in the backward pass.
-//! Adjoint mode calls the same transposed derivatives without a tape.
+//! nothing in the backward pass. Adjoint mode calls the same transposed derivatives without a tape.
 #![expect(deprecated, reason = "every item of burn-ndarray is; see device.rs")]
 
 use std::borrow::Cow;
@@ -25,20 +24,20 @@ use burn_ndarray::NdArrayTensor;
 use super::update::{Step, WeightedPenalty, through_penalties};
 use super::{At, Bars, Moves, Needs, PartsOf, SharedTerm};
 use crate::factors::Side;
-use crate::numerics::{Gamma, Precision, add_summed, to_host};
+use crate::numerics::{Gamma, Precision, add, add_summed, to_host};
 use crate::penalty::{Penalty, PenaltyTerm, Spread};
 use crate::primitive::{Tape, constant, like, plain, shape_of, taped, view};
 use crate::split::Split;
 use crate::update::Rule;
 
 /// Both factors as plain numbers.
-struct Numbers<'a> {
+struct Both<'a> {
     factor: Cow<'a, [f64]>,
     other: Cow<'a, [f64]>,
     shape: [usize; 2],
 }
 
-impl<'a> Numbers<'a> {
+impl<'a> Both<'a> {
     fn of(factor: &'a NdArrayTensor, other: &'a NdArrayTensor) -> Self {
         Self {
             factor: view(factor),
@@ -77,7 +76,7 @@ impl<'a> Broadcast<'a> {
             let i = if count == 1 { 0 } else { i };
             let values = &self.values[i * width..(i + 1) * width];
             if width == rank {
-                row.iter_mut().zip(values).for_each(|(a, b)| *a += b);
+                add(row, values);
             } else {
                 row.iter_mut().for_each(|a| *a += values[0]);
             }
@@ -163,8 +162,11 @@ fn weighted_split(term: &PenaltyTerm, factor: &Tensor<2>) -> Split {
     let weight = term.weight(factor);
     let Split { positive, negative } = term.penalty.split(factor);
     let [positive, negative] = [positive, negative].map(|part| match constant(&part) {
-        // (It is not tracked, whatever the weight.)
-        Some(0.0) => Tensor::zeros([1, 1], (&factor.device(), factor.dtype())),
+        // (A whole matrix that is 0 here may not be 0 in another process, and all must make the same
+        // passes back.)
+        Some(0.0) if part.dims() == [1, 1] => {
+            Tensor::zeros([1, 1], (&factor.device(), factor.dtype()))
+        }
         Some(value) => weight.clone() * value,
         None => part * weight.clone(),
     });
@@ -215,7 +217,7 @@ fn forward<'a>(
     };
     let gamma = Gamma::new(exponent);
     let step = Step { gamma, floor };
-    let numbers = Numbers::of(factor, other);
+    let numbers = Both::of(factor, other);
     let (at, rank) = (numbers.at(), numbers.shape[1]);
     let (less, more) = (Broadcast::of(negative), Broadcast::of(positive));
     let add = |rows: Range<usize>, negative: &mut [f64], positive: &mut [f64]| {
@@ -248,7 +250,7 @@ impl SavedUpdate {
     /// Cotangents of both factors, of N and P, and of the tracked weights of coupled penalties, from
     /// that of the updated factor: `q̄ = w γ q^(γ−1) α`, `N̄ = q̄/P`, `P̄ = −q q̄/P`, `w̄ = q^γ α + …`.
     fn back(self, mut alpha: Vec<f64>, needs: Needs, tracked: &[bool]) -> Transposed {
-        let numbers = Numbers::of(&self.factor, &self.other);
+        let numbers = Both::of(&self.factor, &self.other);
         let at = numbers.at();
         let mut of = PartsOf {
             negative: vec![0.0; at.factor.len()],
@@ -329,13 +331,13 @@ struct SavedErrors {
 
 impl SavedErrors {
     fn forward(&self) -> NdArrayTensor {
-        let numbers = Numbers::of(&self.w, &self.h);
+        let numbers = Both::of(&self.w, &self.h);
         let errors = self.term.outer_errors(numbers.at());
         like(errors, [numbers.shape[0], 1], &self.w)
     }
 
     fn back(&self, of: &[f64], needs: Needs) -> Bars {
-        let numbers = Numbers::of(&self.w, &self.h);
+        let numbers = Both::of(&self.w, &self.h);
         self.term.outer_cotangent(numbers.at(), of, needs)
     }
 }
@@ -415,7 +417,7 @@ pub(crate) fn denominator(
     other: &Tensor<2>,
 ) -> Tensor<2> {
     let (factor, other) = (plain(factor), plain(other));
-    let numbers = Numbers::of(&factor, &other);
+    let numbers = Both::of(&factor, &other);
     let positive = term.denominators(side, numbers.at());
     Tensor::from_primitive::<NdArray>(like(positive, numbers.shape, &factor))
 }
@@ -432,7 +434,7 @@ pub(crate) fn parts_with_tangent(
 ) -> (Split, Split) {
     let [factor, other] = factors.map(plain);
     let moves = moves.map(|along| along.map(plain));
-    let numbers = Numbers::of(&factor, &other);
+    let numbers = Both::of(&factor, &other);
     let at = numbers.at();
     let along = moves.each_ref().map(|along| along.as_ref().map(view));
     let [factor_dot, other_dot] = along.each_ref().map(Option::as_deref);
@@ -464,7 +466,7 @@ pub(crate) fn divergences(
     other: &Tensor<2>,
 ) -> Tensor<2> {
     let (factor, other) = (plain(factor), plain(other));
-    let numbers = Numbers::of(&factor, &other);
+    let numbers = Both::of(&factor, &other);
     let errors = term.divergences(side, numbers.at());
     let shape = [numbers.shape[0], 1];
     Tensor::from_primitive::<NdArray>(like(errors, shape, &factor))

@@ -80,7 +80,7 @@ pub(super) struct Job<'a> {
     pub(super) at: At<'a>,
     /// For tangents, the directions of the factor and of the other factor (empty if it is fixed).
     pub(super) moves: [&'a [f64]; 2],
-    /// Column sums for P, or its tangent, if ∇⁺ is 1 everywhere.
+    /// Column sums for P, or its tangent, if ∇⁺ is 1 everywhere, or 1 except in gaps.
     pub(super) sums: &'a [f64],
     /// Is called with the index of the first row, and both results of some rows.
     pub(super) then: Option<&'a Then<'a>>,
@@ -277,10 +277,10 @@ impl Walk<'_> {
         let results = [of_rows, of_columns];
         let complement = self
             .gaps
-            .and_then(|gaps| Complement::new(gaps, of, at, results));
+            .and_then(|gaps| WithoutGaps::new(gaps, of, at, results));
         // True if a task computes whole sums, for some of the lines. Otherwise it computes a share of
         // every sum, and what is in gaps is subtracted from the total.
-        let in_tasks = |of: &&Complement<'_>| of.for_rows == by_rows;
+        let in_tasks = |of: &&WithoutGaps<'_>| of.for_rows == by_rows;
         let task = |index: usize| {
             let cut = |all: usize| index * lines..all.min((index + 1) * lines);
             let (own_rows, own_columns) = if by_rows {
@@ -350,7 +350,7 @@ impl Walk<'_> {
 }
 
 /// The sums of P, or of its cotangent, over all entries minus those in gaps.
-struct Complement<'a> {
+struct WithoutGaps<'a> {
     of: Of<'a>,
     /// The gaps in the lines that get sums.
     lists: &'a Lists,
@@ -361,7 +361,7 @@ struct Complement<'a> {
     for_rows: bool,
 }
 
-impl<'a> Complement<'a> {
+impl<'a> WithoutGaps<'a> {
     /// `None` if the pass has no sums of P among its results, of which there are so many for rows and
     /// for columns.
     fn new(

@@ -207,6 +207,7 @@ pub fn compare(arguments: &CompareArguments) -> Result<Ending> {
         seen.push(standing.clone());
         let run = seen.iter().filter(|of| of.seed == standing.seed);
         let run: Vec<Standing> = run.cloned().collect();
+        drop(seen);
         // Only whole runs are kept.
         if run.len() == rivals.len() {
             store.keep(|records| {

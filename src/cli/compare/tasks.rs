@@ -60,14 +60,7 @@ impl CompareArguments {
         let truth = self.truth.as_ref().map(|path| read_matrix(Path::new(path)));
         let truth = truth.transpose()?.map(Array2::into_shared);
         if let Some(truth) = &truth {
-            let found = [truth.nrows(), truth.ncols()];
-            if found != problem.shape() {
-                return Err(Error::Shape {
-                    what: "the truth",
-                    expected: problem.shape(),
-                    found,
-                });
-            }
+            Error::require_shape("the truth", truth.dim(), problem.shape())?;
         }
         let test = match &truth {
             Some(_) => 0.0,

@@ -158,13 +158,9 @@ impl FitArguments {
                 of_w.or(of_h).or(of_truth)
             }
         };
-        if self.checkpoint_every == Some(0) {
-            return Err(Error::Setting {
-                setting: "the number of iterations between checkpoints",
-                value: 0.0,
-                range: "at least 1",
-            });
-        }
+        let ok = self.checkpoint_every != Some(0);
+        let what = "the number of iterations between checkpoints";
+        Error::require(ok, what, 0.0, "at least 1")?;
         let mut config = self.settings_of_solver();
         config.rank = rank.ok_or(Error::RankMissing)?;
         Ok(config)

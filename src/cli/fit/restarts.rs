@@ -32,11 +32,7 @@ pub(super) fn check(arguments: &FitArguments) -> Result<()> {
     let initial = arguments.settings_of_solver().initial;
     let random = matches!(initial, Initial::Random | Initial::Uniform);
     match arguments.restarts {
-        0 => Err(Error::Setting {
-            setting: "the number of starts",
-            value: 0.0,
-            range: "at least 1",
-        }),
+        0 => Error::require(false, "the number of starts", 0.0, "at least 1"),
         1 => Ok(()),
         _ if arguments.preset == Preset::Practical => refuse(
             "--preset practical",
