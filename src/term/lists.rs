@@ -9,6 +9,10 @@ use crate::problem::Weights;
 /// Indices in one task, and the most lines.
 const TASK: usize = 1 << 11;
 const LINES: usize = 512;
+/// A sum over all minus that over the gaps. Below this share of the sum over all it is computed entry
+/// by entry, because the difference would lose more than five digits. (If nearly all that a component
+/// has is in gaps, every digit is lost, and a P at its floor would make the factor explode.)
+const CANCELS: f64 = 1e-5;
 
 /// The indices of entries in lines, one line after another. (Matrices have fewer than 2³² lines.)
 #[derive(Debug)]
@@ -176,6 +180,64 @@ fn subtract<const N: usize>(
         add(&mut gone[0], *place);
     }
     for k in 0..N {
-        out[from + k] += sums[from + k] - (gone[0][k] + gone[1][k]);
+        let all = sums[from + k];
+        let rest = all - (gone[0][k] + gone[1][k]);
+        out[from + k] += match rest.abs() < CANCELS * all.abs() {
+            true => sum_of_others(places, values, sums.len(), from + k),
+            false => rest,
+        };
+    }
+}
+
+/// `Σ_j values_j` of one component over all indices but some, which increase.
+#[cold]
+#[inline(never)]
+fn sum_of_others(places: &[u32], values: &[f64], rank: usize, component: usize) -> f64 {
+    let mut places = places.iter().peekable();
+    let mut sum = 0.0;
+    for (index, row) in values.chunks_exact(rank).enumerate() {
+        if places.next_if(|place| **place as usize == index).is_none() {
+            sum += row[component];
+        }
+    }
+    sum
+}
+
+#[cfg(test)]
+mod tests {
+    use ndarray::Array2;
+
+    use super::*;
+
+    /// All that a component has is in gaps, but for entries that vanish beside it.
+    #[test]
+    fn sums_that_cancel_are_those_of_the_other_entries() {
+        let (n, m, rank) = (8, 6, 9);
+        let is_gap = |i: usize, j: usize| i % 4 == 1 && (j == 2 || j == 3);
+        let mask = Array2::from_shape_fn((n, m), |(i, j)| f64::from(!is_gap(i, j)));
+        let gaps = Gaps::of(&Weights::from(mask)).unwrap();
+        let value = |j: usize, k: usize| match (j, k) {
+            (2 | 3, 0 | 8) => 0.7,
+            (_, 0 | 8) => 1e-20 * (j + 1) as f64,
+            _ => (j + k) as f64,
+        };
+        let values: Vec<f64> = (0..m * rank)
+            .map(|at| value(at / rank, at % rank))
+            .collect();
+        let sums: Vec<f64> = (0..rank)
+            .map(|k| (0..m).map(|j| value(j, k)).sum())
+            .collect();
+        let mut found = vec![0.0; n * rank];
+        let [of_rows, _] = gaps.by_lines(Side::W);
+        of_rows.add_complement(&sums, &values, &mut found);
+        for (at, found) in found.iter().enumerate() {
+            let (i, k) = (at / rank, at % rank);
+            let others = (0..m).filter(|j| !is_gap(i, *j));
+            let expected: f64 = others.map(|j| value(j, k)).sum();
+            assert!(
+                (found - expected).abs() <= 1e-14 * expected,
+                "{i}, {k}: {found} instead of {expected}"
+            );
+        }
     }
 }
