@@ -156,7 +156,9 @@ fn shared_plug_ins_pass_on_every_method() {
         let methods = |opening: String| -> BTreeSet<String> {
             let (_, rest) = code.split_once(&opening).expect(&opening);
             let (body, _) = rest.split_once("\n}").unwrap();
-            let lines = body.lines().filter_map(|line| line.trim_start().strip_prefix("fn "));
+            let lines = body
+                .lines()
+                .filter_map(|line| line.trim_start().strip_prefix("fn "));
             lines
                 .map(|line| line.split('(').next().unwrap().to_owned())
                 .collect()

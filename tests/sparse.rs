@@ -11,9 +11,9 @@ use altbi::penalty::Graph;
 use altbi::problem::Weights;
 use altbi::update::Rule;
 use altbi::{
-    AltBiConfig, Beta, Bunch, BunchOver, Criterion, EngineChoice, EngineUsed, Error, HeldOut,
-    Initial, L1, Measured, Mode, Pair, PenaltyTerm, Precision, Problem, Scope, Side, Smooth,
-    SmoothedKl, Span, SparseMatrix, SquaredL2, Training, Zeros,
+    AltBiConfig, Beta, Bunch, BunchOver, Criterion, EngineChoice, EngineUsed, Error, GivenFactors,
+    HeldOut, Initial, L1, Measured, Mode, Pair, PenaltyTerm, Precision, Problem, Scope, Side,
+    Smooth, SmoothedKl, Span, SparseMatrix, SquaredL2, Training, Zeros,
 };
 use burn::tensor::Tensor;
 use common::{assert_close, matrix};
@@ -501,6 +501,37 @@ fn a_row_that_is_fitted_all_but_perfectly_keeps_its_digits() {
         let bunch = Bunch::fused(&problem, of_w, of_h, Arc::new(Training), Span::Both, 1).unwrap();
         let found = bunch.outer_error(&pair);
         assert!((found / expected - 1.0).abs() < 1e-4, "β = {beta}: {found}");
+    }
+}
+
+/// In some rows, nearly all that a component has is in a missing entry. So the sum over all entries
+/// minus that over missing ones has no digits.
+#[test]
+fn denominators_that_cancel_are_those_of_the_dense_matrix() {
+    let mask = Array2::from_shape_fn((19, 23), |(i, j)| f64::from(u8::from(j != 1 || i % 4 != 0)));
+    let mut h = matrix(RANK, 23, 2.3) + 0.1;
+    h.row_mut(0).fill(1e-20);
+    h[[0, 1]] = 2.8;
+    let w = matrix(19, RANK, 1.1) + 0.1;
+    let (x, weights) = (counts(19, 23, 2, true), Some(Weights::from(mask)));
+    let problem = Problem::sparse(x, Zeros::Data, weights, Precision::F64).unwrap();
+    for beta in [1.0, 2.0] {
+        // Row after row, and on the tape.
+        for over in [BunchOver::One, BunchOver::Both] {
+            let [fused, tensors] = [EngineChoice::Fused, EngineChoice::Autodiff].map(|engine| {
+                let config = AltBiConfig::new(RANK).with_bunch(2).with_bunch_over(over);
+                let config = config.with_max_iterations(1).with_engine(engine);
+                let given = GivenFactors {
+                    w: Some(w.clone()),
+                    h: Some(h.clone()),
+                };
+                let mut solver = config.solver(Beta(beta), L1).with_factors(given);
+                solver.run(&problem).unwrap()
+            });
+            let what = format!("β = {beta} {over:?}");
+            assert_close(&format!("{what}: W"), &fused.w, &tensors.w, 1e-9);
+            assert_close(&format!("{what}: H"), &fused.h, &tensors.h, 1e-9);
+        }
     }
 }
 

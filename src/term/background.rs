@@ -49,6 +49,40 @@ impl Background {
         }
     }
 
+    /// P of one component of a line, entry by entry.
+    ///
+    /// # Shapes
+    /// `listed` are the indices and weights of the line's listed entries, `others` all rows of the
+    /// other factor.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn entry_by_entry<'a>(
+        &self,
+        listed: (&[u32], Option<&[f64]>),
+        own: &[f64],
+        others: impl Iterator<Item = &'a [f64]>,
+        component: usize,
+    ) -> f64 {
+        let (places, weights) = listed;
+        let mut next = 0;
+        let of_entries = others.enumerate().map(|(index, other)| {
+            let is_listed = places
+                .get(next)
+                .is_some_and(|place| *place as usize == index);
+            let weight = match (is_listed, weights) {
+                (false, _) => self.weight,
+                (true, weights) => weights.map_or(1.0, |weights| weights[next]),
+            };
+            next += usize::from(is_listed);
+            let positive = match self.taken {
+                Taken::Y => dot(own, other),
+                _ => 1.0,
+            };
+            weight * positive * other[component]
+        });
+        of_entries.sum()
+    }
+
     /// P of any row, for another factor.
     pub(super) fn closed(&self, other: &[f64], rank: usize) -> Closed {
         let weighted = |numbers: Vec<f64>| numbers.iter().map(|of| self.weight * of).collect();

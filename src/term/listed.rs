@@ -31,9 +31,9 @@ use crate::sparse::{Matrix, SparseMatrix};
 
 /// Entries in a task.
 const TASK: usize = 1 << 12;
-/// D_i is a difference. Below this share of its terms it is computed entry by entry, because the
-/// difference would lose more than five digits.
-const CANCELS: f64 = 1e-5;
+/// D_i and P are differences. Below this share of their terms they are computed entry by entry,
+/// because the difference would lose more than five digits.
+pub(super) const CANCELS: f64 = 1e-5;
 
 /// The entries of one side, line by line.
 #[derive(Debug, Clone)]
@@ -254,8 +254,36 @@ impl Listed {
         let job = Job::new(at.factor, at.other, at.rank);
         let PartsOf { negative, positive } = &mut parts;
         self.walk(What::Parts, side, &job, negative, positive);
+        if !self.positive_differs() {
+            self.background.add_parts(at, positive);
+            return parts;
+        }
+        let of_listed = positive.clone();
         self.background.add_parts(at, positive);
+        self.mend(side, at, &of_listed, positive);
         parts
+    }
+
+    /// Computes what has cancelled in P entry by entry, given the terms of the listed entries.
+    fn mend(&self, side: Side, at: At<'_>, of_listed: &[f64], positive: &mut [f64]) {
+        let lines = self.entries.side(side);
+        let rows = positive.par_chunks_exact_mut(at.rank);
+        let rows = rows.zip(of_listed.par_chunks_exact(at.rank)).enumerate();
+        rows.with_min_len(TASK)
+            .for_each(|(line, (row, of_listed))| {
+                for (component, positive) in row.iter_mut().enumerate() {
+                    if positive.abs() < CANCELS * of_listed[component].abs() {
+                        let (places, _, weights) = lines.of(line);
+                        let own = &at.factor[line * at.rank..][..at.rank];
+                        let others = at.other.chunks_exact(at.rank);
+                        let listed = (places, weights);
+                        let exact = self
+                            .background
+                            .entry_by_entry(listed, own, others, component);
+                        *positive = exact;
+                    }
+                }
+            });
     }
 
     /// N, and the row that P has everywhere, if it is the same in all rows.
@@ -397,6 +425,7 @@ impl Listed {
             lines,
             bunch,
             closed: &closed,
+            background: &self.background,
             other: &padded,
             rank,
             width,

@@ -8,8 +8,8 @@
 use pulp::{Arch, Scalar, Simd, WithSimd};
 use rayon::prelude::*;
 
-use super::background::add_product_of_row;
-use super::listed::Lines;
+use super::background::{Background, add_product_of_row};
+use super::listed::{CANCELS, Lines};
 use super::strip::{STRIP, Strip, Terms, What, add, dots};
 use crate::engine::{Aligned, Plan, Sums, Update};
 
@@ -59,6 +59,7 @@ pub(super) struct Through<'a> {
     pub(super) lines: &'a Lines,
     pub(super) bunch: RowBunch<'a>,
     pub(super) closed: &'a Closed,
+    pub(super) background: &'a Background,
     /// The other factor, m rows of whole vectors.
     pub(super) other: &'a [f64],
     pub(super) rank: usize,
@@ -144,6 +145,8 @@ struct Row {
     w: Vec<f64>,
     w_dot: Vec<f64>,
     sums: Sums<Vec<f64>>,
+    /// The closed form of P.
+    closed: Vec<f64>,
 }
 
 impl WithSimd for SomeRows<'_> {
@@ -169,6 +172,7 @@ impl WithSimd for SomeRows<'_> {
                 positive_dot: numbers(),
                 negative_dot: numbers(),
             },
+            closed: numbers(),
         };
         let mut strip = Strip::new();
         // (For a single update this would take longer than it saves.)
@@ -237,10 +241,16 @@ impl Through<'_> {
         // (w⁽⁰⁾ does not depend on λ.)
         let moves = moves && self.bunch.with_gradient;
         let positive = self.terms.positive;
-        let Row { w, w_dot, sums } = row;
+        let Row {
+            w,
+            w_dot,
+            sums,
+            closed,
+        } = row;
         sums.negative.fill(0.0);
         sums.negative_dot.fill(0.0);
         self.closed.write(w, &mut sums.positive, self.rank);
+        closed.copy_from_slice(&sums.positive);
         sums.positive_dot.fill(0.0);
         if moves {
             self.closed
@@ -283,6 +293,16 @@ impl Through<'_> {
                 add::<S, 1>(simd, [&mut sums.positive], [both[0]], other, places);
             }
             from = to;
+        }
+        for k in 0..self.rank {
+            if sums.positive[k].abs() < CANCELS * closed[k].abs() {
+                let (places, _, weights) = self.lines.of(line);
+                let others = self.other.chunks_exact(self.width);
+                let own = &w[..self.rank];
+                sums.positive[k] =
+                    self.background
+                        .entry_by_entry((places, weights), own, others, k);
+            }
         }
     }
 
@@ -333,7 +353,7 @@ impl Through<'_> {
     #[inline(always)]
     fn update(&self, line: usize, row: &mut Row) {
         let (rank, RowBunch { plan, lambda, .. }) = (self.rank, self.bunch);
-        let Row { w, w_dot, sums } = row;
+        let Row { w, w_dot, sums, .. } = row;
         let update = Update {
             plan,
             first: line,
