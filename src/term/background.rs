@@ -40,6 +40,22 @@ impl Background {
         }
     }
 
+    /// ∇⁺(x, y).
+    pub(super) fn positive(&self, y: f64) -> f64 {
+        match self.taken {
+            Taken::Y => y,
+            _ => 1.0,
+        }
+    }
+
+    /// ∇⁺(x, y) − ∇⁻(x, y).
+    pub(super) fn slope(&self, x: f64, y: f64) -> f64 {
+        match self.taken {
+            Taken::Y => y - x,
+            _ => 1.0 - x / y,
+        }
+    }
+
     /// Adds P.
     pub(super) fn add_parts(&self, at: At<'_>, to: &mut [f64]) {
         match self.taken {
@@ -47,40 +63,6 @@ impl Background {
             Taken::One => self.add_rows(&sums(at.other, at.rank), to),
             Taken::Y => self.add_product(at.factor, &gram(at.other, at.other, at.rank), to),
         }
-    }
-
-    /// P of one component of a line, entry by entry.
-    ///
-    /// # Shapes
-    /// `listed` are the indices and weights of the line's listed entries, `others` all rows of the
-    /// other factor.
-    #[cold]
-    #[inline(never)]
-    pub(super) fn entry_by_entry<'a>(
-        &self,
-        listed: (&[u32], Option<&[f64]>),
-        own: &[f64],
-        others: impl Iterator<Item = &'a [f64]>,
-        component: usize,
-    ) -> f64 {
-        let (places, weights) = listed;
-        let mut next = 0;
-        let of_entries = others.enumerate().map(|(index, other)| {
-            let is_listed = places
-                .get(next)
-                .is_some_and(|place| *place as usize == index);
-            let weight = match (is_listed, weights) {
-                (false, _) => self.weight,
-                (true, weights) => weights.map_or(1.0, |weights| weights[next]),
-            };
-            next += usize::from(is_listed);
-            let positive = match self.taken {
-                Taken::Y => dot(own, other),
-                _ => 1.0,
-            };
-            weight * positive * other[component]
-        });
-        of_entries.sum()
     }
 
     /// P of any row, for another factor.

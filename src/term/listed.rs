@@ -96,6 +96,34 @@ impl Lines {
         self.starts.len() - 1
     }
 
+    /// `Σ_j v_ij of(j, x_ij, y_ij)` over all entries of a line, one by one. `others` are all rows of
+    /// the other factor.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn sum_over<'a>(
+        &self,
+        line: usize,
+        elsewhere: f64,
+        (own, others): (&[f64], impl Iterator<Item = &'a [f64]>),
+        of: impl Fn(usize, f64, f64) -> f64,
+    ) -> f64 {
+        let (places, values, weights) = self.of(line);
+        let (mut next, mut sum) = (0, 0.0);
+        for (place, other) in others.enumerate() {
+            let (mut x, mut weight) = (0.0, elsewhere);
+            if next < places.len() && places[next] as usize == place {
+                x = values.at(next);
+                weight = weights.map_or(1.0, |weights| weights[next]);
+                next += 1;
+            }
+            if weight > 0.0 {
+                let y: f64 = own.iter().zip(other).map(|(a, b)| a * b).sum();
+                sum += weight * of(place, x, y);
+            }
+        }
+        sum
+    }
+
     /// The ends of tasks: whole lines with about equally many entries.
     fn tasks(&self) -> Vec<usize> {
         let (starts, count) = (&self.starts, self.count());
@@ -254,36 +282,83 @@ impl Listed {
         let job = Job::new(at.factor, at.other, at.rank);
         let PartsOf { negative, positive } = &mut parts;
         self.walk(What::Parts, side, &job, negative, positive);
-        if !self.positive_differs() {
+        if !self.may_cancel() {
             self.background.add_parts(at, positive);
             return parts;
         }
         let of_listed = positive.clone();
         self.background.add_parts(at, positive);
-        self.mend(side, at, &of_listed, positive);
+        let all = positive.clone();
+        let here = |index: usize, component: usize| at.other[index * at.rank + component];
+        self.mend(
+            side,
+            at,
+            [&of_listed, &all],
+            positive,
+            |_, k, index, _, y| self.background.positive(y) * here(index, k),
+        );
         parts
     }
 
-    /// Computes what has cancelled in P entry by entry, given the terms of the listed entries.
-    fn mend(&self, side: Side, at: At<'_>, of_listed: &[f64], positive: &mut [f64]) {
-        let lines = self.entries.side(side);
-        let rows = positive.par_chunks_exact_mut(at.rank);
-        let rows = rows.zip(of_listed.par_chunks_exact(at.rank)).enumerate();
-        rows.with_min_len(TASK)
-            .for_each(|(line, (row, of_listed))| {
-                for (component, positive) in row.iter_mut().enumerate() {
-                    if positive.abs() < CANCELS * of_listed[component].abs() {
-                        let (places, _, weights) = lines.of(line);
-                        let own = &at.factor[line * at.rank..][..at.rank];
-                        let others = at.other.chunks_exact(at.rank);
-                        let listed = (places, weights);
-                        let exact = self
-                            .background
-                            .entry_by_entry(listed, own, others, component);
-                        *positive = exact;
-                    }
+    /// Returns true if closed forms are not the sums of the entries that count.
+    fn may_cancel(&self) -> bool {
+        self.positive_differs() && self.background.taken != Taken::Nothing
+    }
+
+    /// Computes entry by entry what has cancelled: `out` where P is tiny beside its terms of listed
+    /// entries. `of` gets line, component, index, x and y of an entry.
+    fn mend(
+        &self,
+        side: Side,
+        at: At<'_>,
+        [of_listed, positive]: [&[f64]; 2],
+        out: &mut [f64],
+        of: impl Fn(usize, usize, usize, f64, f64) -> f64 + Sync,
+    ) {
+        let (lines, rank) = (self.entries.side(side), at.rank);
+        let rows = out.par_chunks_exact_mut(rank).enumerate();
+        rows.with_min_len(TASK).for_each(|(line, row)| {
+            let own = line * rank..(line + 1) * rank;
+            let parts = positive[own.clone()].iter().zip(&of_listed[own.clone()]);
+            for (k, (positive, of_listed)) in parts.enumerate() {
+                if positive.abs() < CANCELS * of_listed.abs() {
+                    let elsewhere = self.entries.elsewhere;
+                    let factors = (&at.factor[own.clone()], at.other.chunks_exact(rank));
+                    row[k] = lines.sum_over(line, elsewhere, factors, |index, x, y| {
+                        of(line, k, index, x, y)
+                    });
                 }
-            });
+            }
+        });
+    }
+
+    /// The same for the derivative of the errors of W's rows along the factor of a side, if the errors
+    /// have these cotangents.
+    fn mend_slopes(&self, side: Side, at: At<'_>, bars: &[f64], out: &mut [f64]) {
+        if !self.may_cancel() {
+            return;
+        }
+        let mut of_listed = vec![0.0; out.len()];
+        let mut negative = vec![0.0; out.len()];
+        let job = Job::new(at.factor, at.other, at.rank);
+        self.walk(What::Parts, side, &job, &mut negative, &mut of_listed);
+        let mut positive = of_listed.clone();
+        self.background.add_parts(at, &mut positive);
+        let rank = at.rank;
+        self.mend(
+            side,
+            at,
+            [&of_listed, &positive],
+            out,
+            |line, k, index, x, y| {
+                let bar = bars[if side == Side::W { line } else { index }];
+                // (Below the floor an entry does not move.)
+                match y < self.floor {
+                    true => 0.0,
+                    false => bar * self.background.slope(x, y) * at.other[index * rank + k],
+                }
+            },
+        );
     }
 
     /// N, and the row that P has everywhere, if it is the same in all rows.
@@ -453,6 +528,7 @@ impl Listed {
         );
         let ones = vec![1.0; lines.count()];
         self.background.add_errors_of_factor(at, &ones, &mut slopes);
+        self.mend_slopes(Side::W, at, &ones, &mut slopes);
         (self.with_background(lines, at, errors), slopes)
     }
 
@@ -470,39 +546,18 @@ impl Listed {
         let Some(all) = self.background.errors(at) else {
             return errors;
         };
-        let columns = at.other.len() / at.rank;
         let rows = errors.par_iter_mut().zip(&all).enumerate();
         rows.for_each(|(line, (error, all))| {
-            let sum = *error + all;
-            *error = if sum < CANCELS * all {
-                self.exact_error(lines, line, columns, at)
-            } else {
-                sum
-            };
+            *error += all;
+            if *error < CANCELS * all {
+                let own = &at.factor[line * at.rank..(line + 1) * at.rank];
+                let factors = (own, at.other.chunks_exact(at.rank));
+                *error = lines.sum_over(line, self.entries.elsewhere, factors, |_, x, y| {
+                    self.background.value(x, y.max(self.floor))
+                });
+            }
         });
         errors
-    }
-
-    /// The error of a line, entry by entry.
-    fn exact_error(&self, lines: &Lines, line: usize, columns: usize, at: At<'_>) -> f64 {
-        let (places, values, weights) = lines.of(line);
-        let own = &at.factor[line * at.rank..(line + 1) * at.rank];
-        let (mut next, mut error) = (0, 0.0);
-        for (place, there) in at.other.chunks_exact(at.rank).take(columns).enumerate() {
-            let product: f64 = own.iter().zip(there).map(|(a, b)| a * b).sum();
-            let (mut x, mut weight) = (0.0, self.entries.elsewhere);
-            if next < places.len() && places[next] as usize == place {
-                (x, weight) = (
-                    values.at(next),
-                    weights.map_or(1.0, |weights| weights[next]),
-                );
-                next += 1;
-            }
-            if weight > 0.0 {
-                error += weight * self.background.value(x, product.max(self.floor));
-            }
-        }
-        error
     }
 
     /// The cotangents of the factors, from those of the errors of W's rows.
@@ -515,6 +570,7 @@ impl Listed {
             };
             self.walk(What::ErrorsOfFactor, Side::W, &job, &mut out, &mut []);
             self.background.add_errors_of_factor(at, of, &mut out);
+            self.mend_slopes(Side::W, at, of, &mut out);
             out
         };
         let other = || {
@@ -525,6 +581,12 @@ impl Listed {
             };
             self.walk(What::ErrorsOfOther, Side::H, &job, &mut out, &mut []);
             self.background.add_errors_of_other(at, of, &mut out);
+            let at = At {
+                factor: at.other,
+                other: at.factor,
+                rank: at.rank,
+            };
+            self.mend_slopes(Side::H, at, of, &mut out);
             out
         };
         Bars {

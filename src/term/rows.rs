@@ -147,6 +147,8 @@ struct Row {
     sums: Sums<Vec<f64>>,
     /// The closed form of P.
     closed: Vec<f64>,
+    /// True if P has cancelled in a component.
+    has_cancelled: bool,
 }
 
 impl WithSimd for SomeRows<'_> {
@@ -173,6 +175,7 @@ impl WithSimd for SomeRows<'_> {
                 negative_dot: numbers(),
             },
             closed: numbers(),
+            has_cancelled: false,
         };
         let mut strip = Strip::new();
         // (For a single update this would take longer than it saves.)
@@ -188,6 +191,7 @@ impl WithSimd for SomeRows<'_> {
             let line = self.first + index;
             row.w[..rank].copy_from_slice(w);
             row.w_dot.fill(0.0);
+            row.has_cancelled = false;
             let (places, ..) = lines.of(line);
             let (other, places) = if places.len() <= most {
                 let gathered = gathered.get_mut(places.len() * width);
@@ -246,6 +250,7 @@ impl Through<'_> {
             w_dot,
             sums,
             closed,
+            has_cancelled,
         } = row;
         sums.negative.fill(0.0);
         sums.negative_dot.fill(0.0);
@@ -296,14 +301,18 @@ impl Through<'_> {
         }
         for k in 0..self.rank {
             if sums.positive[k].abs() < CANCELS * closed[k].abs() {
-                let (places, _, weights) = self.lines.of(line);
-                let others = self.other.chunks_exact(self.width);
-                let own = &w[..self.rank];
-                sums.positive[k] =
-                    self.background
-                        .entry_by_entry((places, weights), own, others, k);
+                *has_cancelled = true;
+                sums.positive[k] = self.sum_over(line, w, |index, _, y| {
+                    self.background.positive(y) * self.other[index * self.width + k]
+                });
             }
         }
+    }
+
+    /// [`Lines::sum_over`] with a row's w.
+    fn sum_over(&self, line: usize, w: &[f64], of: impl Fn(usize, f64, f64) -> f64) -> f64 {
+        let factors = (&w[..self.rank], self.other.chunks_exact(self.width));
+        self.lines.sum_over(line, self.terms.elsewhere, factors, of)
     }
 
     /// The error of the listed entries, and the derivative of the whole error along λ.
@@ -345,6 +354,16 @@ impl Through<'_> {
         }
         if moves {
             slope += self.closed.slope(w, w_dot, self.rank);
+        }
+        if moves && row.has_cancelled {
+            slope = self.sum_over(line, w, |index, x, y| {
+                let other = &self.other[index * self.width..][..self.rank];
+                let y_dot: f64 = other.iter().zip(w_dot).map(|(a, b)| a * b).sum();
+                match y < self.terms.floor {
+                    true => 0.0,
+                    false => self.background.slope(x, y) * y_dot,
+                }
+            });
         }
         (error, slope)
     }
