@@ -424,7 +424,8 @@ fn a_joint_bunch_refuses_what_does_not_fit_it() {
     x[[4, 5]] = 0.0;
     let zero = Problem::new(&x, Precision::F64).unwrap();
     let of_h = Rule::new(Arc::new(Beta::ITAKURA_SAITO), Vec::new());
-    let found = Bunch::with_rules(&zero, plain, of_h, criterion, Span::Both, 2);
+    let (one, other) = (plain.clone(), of_h.clone());
+    let found = Bunch::with_rules(&zero, plain, of_h, criterion.clone(), Span::Both, 2);
     assert!(matches!(
         found,
         Err(Error::OutsideDomain {
@@ -433,6 +434,9 @@ fn a_joint_bunch_refuses_what_does_not_fit_it() {
             ..
         })
     ));
+    // A data term has one divergence.
+    let found = Bunch::fused(&wide, one, other, criterion, Span::Both, 2);
+    assert!(matches!(found, Err(Error::EngineUnsupported { .. })));
 }
 
 /// A penalty for maps of 4×3 pixels: it knows no other shape.

@@ -244,8 +244,8 @@ impl Bunch {
         Self::with_data(problem, [of_w, of_h], criterion, span, length, data)
     }
 
-    /// The same on a data term. It needs parts that can be fused: a β-divergence, an outer error
-    /// over entries of X, and tensors in this process's memory.
+    /// The same on a data term. It needs parts that can be fused: one β-divergence for both factors,
+    /// an outer error over entries of X, and tensors in this process's memory.
     ///
     /// # Errors
     /// Those of [`with_rules`](Self::with_rules); [`Error::EngineUnsupported`] with the part that
@@ -258,6 +258,11 @@ impl Bunch {
         span: Span,
         length: usize,
     ) -> Result<Self> {
+        let names = [&of_w, &of_h].map(|rule| rule.divergence.name());
+        if names[0] != names[1] {
+            let reason = format!("updates by two divergences, {} and {}", names[0], names[1]);
+            return Err(Error::EngineUnsupported { reason });
+        }
         let data = Data::fused(problem, of_w.divergence.as_ref(), criterion.as_ref())?;
         Self::with_data(problem, [of_w, of_h], criterion, span, length, data)
     }

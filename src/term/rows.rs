@@ -299,10 +299,11 @@ impl Through<'_> {
             }
             from = to;
         }
-        for k in 0..self.rank {
-            if sums.positive[k].abs() < CANCELS * closed[k].abs() {
+        let own = sums.positive.iter_mut().take(self.rank);
+        for (k, (positive, closed)) in own.zip(closed).enumerate() {
+            if positive.abs() < CANCELS * closed.abs() {
                 *has_cancelled = true;
-                sums.positive[k] = self.sum_over(line, w, |index, _, y| {
+                *positive = self.sum_over(line, w, |index, _, y| {
                     self.background.positive(y) * self.other[index * self.width + k]
                 });
             }
