@@ -179,13 +179,22 @@ fn subtract<const N: usize>(
     for place in last {
         add(&mut gone[0], *place);
     }
+    let (mut rest, mut cancels) = ([0.0; N], false);
     for k in 0..N {
         let all = sums[from + k];
-        let rest = all - (gone[0][k] + gone[1][k]);
-        out[from + k] += match rest.abs() < CANCELS * all.abs() {
-            true => sum_of_others(places, values, sums.len(), from + k),
-            false => rest,
-        };
+        rest[k] = all - (gone[0][k] + gone[1][k]);
+        cancels |= rest[k].abs() < CANCELS * all.abs();
+    }
+    // (One branch for all components, which are computed together.)
+    if cancels {
+        for (k, rest) in rest.iter_mut().enumerate() {
+            if rest.abs() < CANCELS * sums[from + k].abs() {
+                *rest = sum_of_others(places, values, sums.len(), from + k);
+            }
+        }
+    }
+    for k in 0..N {
+        out[from + k] += rest[k];
     }
 }
 
