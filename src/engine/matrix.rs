@@ -1,5 +1,4 @@
-//! X and its weights in blocks of rows: column by column, with the entries of a column in one
-//! vector.
+//! X in blocks of rows: column by column, with the entries of a column in one vector.
 //!
 //! Updates of W pass over the same rows T + 1 times in every iteration, so their blocks are packed
 //! once for the whole run. Updates of H pass over X once. The entries of a row of X are contiguous

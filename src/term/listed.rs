@@ -31,6 +31,8 @@ use crate::sparse::{Matrix, SparseMatrix};
 
 /// Entries in a task.
 const TASK: usize = 1 << 12;
+/// Lines in a task that looks for sums that have cancelled.
+const LINES: usize = 64;
 /// D_i and P are differences. Below this share of their terms they are computed entry by entry,
 /// because the difference would lose more than five digits.
 pub(super) const CANCELS: f64 = 1e-5;
@@ -295,7 +297,7 @@ impl Listed {
             at,
             [&of_listed, &all],
             positive,
-            |_, k, index, _, y| self.background.positive(y) * here(index, k),
+            |_, k, index, _, y| self.background.positive(y.max(self.floor)) * here(index, k),
         );
         parts
     }
@@ -317,7 +319,7 @@ impl Listed {
     ) {
         let (lines, rank) = (self.entries.side(side), at.rank);
         let rows = out.par_chunks_exact_mut(rank).enumerate();
-        rows.with_min_len(TASK).for_each(|(line, row)| {
+        rows.with_min_len(LINES).for_each(|(line, row)| {
             let own = line * rank..(line + 1) * rank;
             let parts = positive[own.clone()].iter().zip(&of_listed[own.clone()]);
             for (k, (positive, of_listed)) in parts.enumerate() {
@@ -581,12 +583,7 @@ impl Listed {
             };
             self.walk(What::ErrorsOfOther, Side::H, &job, &mut out, &mut []);
             self.background.add_errors_of_other(at, of, &mut out);
-            let at = At {
-                factor: at.other,
-                other: at.factor,
-                rank: at.rank,
-            };
-            self.mend_slopes(Side::H, at, of, &mut out);
+            self.mend_slopes(Side::H, at.turned(), of, &mut out);
             out
         };
         Bars {

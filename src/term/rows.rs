@@ -255,7 +255,9 @@ impl Through<'_> {
         sums.negative.fill(0.0);
         sums.negative_dot.fill(0.0);
         self.closed.write(w, &mut sums.positive, self.rank);
-        closed.copy_from_slice(&sums.positive);
+        if positive {
+            closed.copy_from_slice(&sums.positive);
+        }
         sums.positive_dot.fill(0.0);
         if moves {
             self.closed
@@ -299,12 +301,26 @@ impl Through<'_> {
             }
             from = to;
         }
-        let own = sums.positive.iter_mut().take(self.rank);
-        for (k, (positive, closed)) in own.zip(closed).enumerate() {
-            if positive.abs() < CANCELS * closed.abs() {
-                *has_cancelled = true;
-                *positive = self.sum_over(line, w, |index, _, y| {
-                    self.background.positive(y) * self.other[index * self.width + k]
+        if !positive || matches!(self.closed, Closed::Nothing) {
+            return;
+        }
+        for (k, closed) in closed[..self.rank].iter().enumerate() {
+            if sums.positive[k].abs() >= CANCELS * closed.abs() {
+                continue;
+            }
+            *has_cancelled = true;
+            let other = |index: usize| &self.other[index * self.width..][..self.rank];
+            sums.positive[k] = self.sum_over(line, w, |index, _, y| {
+                self.background.positive(y.max(self.terms.floor)) * other(index)[k]
+            });
+            // (Under KL ∇⁺ does not move.)
+            if moves && matches!(self.closed, Closed::Gram(_)) {
+                sums.positive_dot[k] = self.sum_over(line, w, |index, _, y| {
+                    let y_dot: f64 = other(index).iter().zip(&*w_dot).map(|(a, b)| a * b).sum();
+                    match y < self.terms.floor {
+                        true => 0.0,
+                        false => y_dot * other(index)[k],
+                    }
                 });
             }
         }
