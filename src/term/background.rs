@@ -189,7 +189,7 @@ fn scaled(at: At<'_>, by: &[f64]) -> Vec<f64> {
     scaled
 }
 
-fn dot(a: &[f64], b: &[f64]) -> f64 {
+pub(super) fn dot(a: &[f64], b: &[f64]) -> f64 {
     a.iter().zip(b).map(|(a, b)| a * b).sum()
 }
 

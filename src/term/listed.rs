@@ -18,7 +18,7 @@ use parking_lot::Mutex;
 use pulp::Arch;
 use rayon::prelude::*;
 
-use super::background::Background;
+use super::background::{Background, dot};
 use super::rows::{Results, RowBunch, RowResults, Through};
 use super::strip::{Strips, Taken, Terms, What};
 use super::tile::Numbers;
@@ -31,8 +31,6 @@ use crate::sparse::{Matrix, SparseMatrix};
 
 /// Entries in a task.
 const TASK: usize = 1 << 12;
-/// Lines in a task that looks for sums that have cancelled.
-const LINES: usize = 64;
 /// D_i and P are differences. Below this share of their terms they are computed entry by entry,
 /// because the difference would lose more than five digits.
 pub(super) const CANCELS: f64 = 1e-5;
@@ -98,19 +96,19 @@ impl Lines {
         self.starts.len() - 1
     }
 
-    /// `Σ_j v_ij of(j, x_ij, y_ij)` over all entries of a line, one by one. `others` are all rows of
-    /// the other factor.
+    /// Visits all entries of a line that count, one by one, with index, weight, x and y. `others` are
+    /// all rows of the other factor.
     #[cold]
     #[inline(never)]
-    pub(super) fn sum_over<'a>(
+    fn each<'a>(
         &self,
         line: usize,
         elsewhere: f64,
         (own, others): (&[f64], impl Iterator<Item = &'a [f64]>),
-        of: impl Fn(usize, f64, f64) -> f64,
-    ) -> f64 {
+        mut visit: impl FnMut(usize, f64, f64, f64),
+    ) {
         let (places, values, weights) = self.of(line);
-        let (mut next, mut sum) = (0, 0.0);
+        let mut next = 0;
         for (place, other) in others.enumerate() {
             let (mut x, mut weight) = (0.0, elsewhere);
             if next < places.len() && places[next] as usize == place {
@@ -119,10 +117,23 @@ impl Lines {
                 next += 1;
             }
             if weight > 0.0 {
-                let y: f64 = own.iter().zip(other).map(|(a, b)| a * b).sum();
-                sum += weight * of(place, x, y);
+                visit(place, weight, x, dot(own, other));
             }
         }
+    }
+
+    /// `Σ_j v_ij of(j, x_ij, y_ij)` over the same entries.
+    pub(super) fn sum_over<'a>(
+        &self,
+        line: usize,
+        elsewhere: f64,
+        factors: (&[f64], impl Iterator<Item = &'a [f64]>),
+        of: impl Fn(usize, f64, f64) -> f64,
+    ) -> f64 {
+        let mut sum = 0.0;
+        self.each(line, elsewhere, factors, |index, weight, x, y| {
+            sum += weight * of(index, x, y);
+        });
         sum
     }
 
@@ -290,15 +301,11 @@ impl Listed {
         }
         let of_listed = positive.clone();
         self.background.add_parts(at, positive);
-        let all = positive.clone();
-        let here = |index: usize, component: usize| at.other[index * at.rank + component];
-        self.mend(
-            side,
-            at,
-            [&of_listed, &all],
-            positive,
-            |_, k, index, _, y| self.background.positive(y.max(self.floor)) * here(index, k),
-        );
+        let cancelled = cancelled(at.rank, &of_listed, positive);
+        let here = |index: usize, k: usize| at.other[index * at.rank + k];
+        self.mend(&cancelled, side, at, positive, |_, k, index, _, y| {
+            self.background.positive(y.max(self.floor)) * here(index, k)
+        });
         parts
     }
 
@@ -307,60 +314,118 @@ impl Listed {
         self.positive_differs() && self.background.taken != Taken::Nothing
     }
 
-    /// Computes entry by entry what has cancelled: `out` where P is tiny beside its terms of listed
-    /// entries. `of` gets line, component, index, x and y of an entry.
-    fn mend(
-        &self,
-        side: Side,
-        at: At<'_>,
-        [of_listed, positive]: [&[f64]; 2],
-        out: &mut [f64],
-        of: impl Fn(usize, usize, usize, f64, f64) -> f64 + Sync,
-    ) {
-        let (lines, rank) = (self.entries.side(side), at.rank);
-        let rows = out.par_chunks_exact_mut(rank).enumerate();
-        rows.with_min_len(LINES).for_each(|(line, row)| {
-            let own = line * rank..(line + 1) * rank;
-            let parts = positive[own.clone()].iter().zip(&of_listed[own.clone()]);
-            for (k, (positive, of_listed)) in parts.enumerate() {
-                if positive.abs() < CANCELS * of_listed.abs() {
-                    let elsewhere = self.entries.elsewhere;
-                    let factors = (&at.factor[own.clone()], at.other.chunks_exact(rank));
-                    row[k] = lines.sum_over(line, elsewhere, factors, |index, x, y| {
-                        of(line, k, index, x, y)
-                    });
-                }
-            }
-        });
-    }
-
-    /// The same for the derivative of the errors of W's rows along the factor of a side, if the errors
-    /// have these cotangents.
-    fn mend_slopes(&self, side: Side, at: At<'_>, bars: &[f64], out: &mut [f64]) {
+    /// Lines and components in which P has cancelled.
+    fn cancelled_at(&self, side: Side, at: At<'_>) -> Vec<(usize, usize)> {
         if !self.may_cancel() {
-            return;
+            return Vec::new();
         }
-        let mut of_listed = vec![0.0; out.len()];
-        let mut negative = vec![0.0; out.len()];
+        let mut of_listed = vec![0.0; at.factor.len()];
+        let mut negative = vec![0.0; at.factor.len()];
         let job = Job::new(at.factor, at.other, at.rank);
         self.walk(What::Parts, side, &job, &mut negative, &mut of_listed);
         let mut positive = of_listed.clone();
         self.background.add_parts(at, &mut positive);
-        let rank = at.rank;
-        self.mend(
-            side,
-            at,
-            [&of_listed, &positive],
-            out,
-            |line, k, index, x, y| {
-                let bar = bars[if side == Side::W { line } else { index }];
-                // (Below the floor an entry does not move.)
-                match y < self.floor {
-                    true => 0.0,
-                    false => bar * self.background.slope(x, y) * at.other[index * rank + k],
-                }
-            },
-        );
+        cancelled(at.rank, &of_listed, &positive)
+    }
+
+    /// Computes some sums entry by entry. `of` gets line, component, index, x and y of an entry.
+    fn mend(
+        &self,
+        sums: &[(usize, usize)],
+        side: Side,
+        at: At<'_>,
+        out: &mut [f64],
+        of: impl Fn(usize, usize, usize, f64, f64) -> f64 + Sync,
+    ) {
+        let (lines, rank) = (self.entries.side(side), at.rank);
+        let exact = sums.par_iter().map(|&(line, k)| {
+            let own = &at.factor[line * rank..(line + 1) * rank];
+            let factors = (own, at.other.chunks_exact(rank));
+            lines.sum_over(line, self.entries.elsewhere, factors, |index, x, y| {
+                of(line, k, index, x, y)
+            })
+        });
+        let exact: Vec<f64> = exact.collect();
+        for ((line, k), exact) in sums.iter().zip(exact) {
+            out[line * rank + k] = exact;
+        }
+    }
+
+    /// Mends the derivative of the errors of W's rows along the factor of a side, if the errors have
+    /// these cotangents.
+    fn mend_slopes(&self, side: Side, at: At<'_>, bars: &[f64], out: &mut [f64]) {
+        let (cancelled, rank) = (self.cancelled_at(side, at), at.rank);
+        self.mend(&cancelled, side, at, out, |line, k, index, x, y| {
+            let bar = bars[if side == Side::W { line } else { index }];
+            // (Below the floor an entry does not move.)
+            match y < self.floor {
+                true => 0.0,
+                false => bar * self.background.slope(x, y) * at.other[index * rank + k],
+            }
+        });
+    }
+
+    /// Mends the tangent of P.
+    fn mend_tangent(&self, side: Side, at: At<'_>, moves: Moves<'_>, out: &mut [f64]) {
+        let (cancelled, rank) = (self.cancelled_at(side, at), at.rank);
+        let row = |of: &[f64], index: usize| -> Vec<f64> { of[index * rank..][..rank].to_vec() };
+        self.mend(&cancelled, side, at, out, |line, k, index, _, y| {
+            let (own, other) = (row(at.factor, line), row(at.other, index));
+            let of_other = moves.other.map(|of| row(of, index));
+            let mut y_dot = dot(&row(moves.factor, line), &other);
+            let mut sum = 0.0;
+            if let Some(of_other) = of_other {
+                y_dot += dot(&own, &of_other);
+                sum = self.background.positive(y.max(self.floor)) * of_other[k];
+            }
+            if self.moves(y) {
+                sum += y_dot * other[k];
+            }
+            sum
+        });
+    }
+
+    /// Returns true if ∇⁺ depends on y, and y is above the floor.
+    fn moves(&self, y: f64) -> bool {
+        self.background.taken == Taken::Y && y >= self.floor
+    }
+
+    /// Adds what some entries of the cotangent of P have to do with both factors.
+    fn add_cotangents(
+        &self,
+        sums: &[(usize, usize)],
+        side: Side,
+        at: At<'_>,
+        of: &[f64],
+        bars: &mut Bars,
+    ) {
+        let (lines, rank) = (self.entries.side(side), at.rank);
+        // (In order, because several sums share an entry.)
+        for &(line, k) in sums {
+            let (bar, own) = (of[line * rank + k], line * rank..(line + 1) * rank);
+            let factors = (&at.factor[own.clone()], at.other.chunks_exact(rank));
+            lines.each(
+                line,
+                self.entries.elsewhere,
+                factors,
+                |index, weight, _, y| {
+                    let other = index * rank..(index + 1) * rank;
+                    let bar = weight * bar;
+                    let through_y = bar * at.other[other.start + k];
+                    if let Some(to) = &mut bars.other {
+                        to[other.start + k] += bar * self.background.positive(y.max(self.floor));
+                        if self.moves(y) {
+                            add_scaled(&mut to[other.clone()], through_y, &at.factor[own.clone()]);
+                        }
+                    }
+                    if let Some(to) = &mut bars.factor
+                        && self.moves(y)
+                    {
+                        add_scaled(&mut to[own.clone()], through_y, &at.other[other]);
+                    }
+                },
+            );
+        }
     }
 
     /// N, and the row that P has everywhere, if it is the same in all rows.
@@ -392,7 +457,7 @@ impl Listed {
     }
 
     pub(super) fn parts_tangent(&self, side: Side, at: At<'_>, moves: Moves<'_>) -> PartsOf {
-        let mut dot = PartsOf {
+        let mut tangent = PartsOf {
             negative: vec![0.0; at.factor.len()],
             positive: vec![0.0; at.factor.len()],
         };
@@ -401,10 +466,11 @@ impl Listed {
             other_bars: [moves.other.unwrap_or(&[]), &[]],
             ..Job::new(at.factor, at.other, at.rank)
         };
-        let PartsOf { negative, positive } = &mut dot;
+        let PartsOf { negative, positive } = &mut tangent;
         self.walk(What::PartsTangent, side, &job, negative, positive);
         self.background.add_parts_tangent(at, moves, positive);
-        dot
+        self.mend_tangent(side, at, moves, positive);
+        tangent
     }
 
     pub(super) fn parts_cotangent(
@@ -414,6 +480,12 @@ impl Listed {
         of: &PartsOf,
         needs: Needs,
     ) -> Bars {
+        let cancelled = self.cancelled_at(side, at);
+        let whole = of;
+        let mut of = Cow::Borrowed(of);
+        for (line, k) in &cancelled {
+            of.to_mut().positive[line * at.rank + k] = 0.0;
+        }
         let bars = [of.negative.as_slice(), of.positive.as_slice()];
         let factor = || {
             let mut out = vec![0.0; at.factor.len()];
@@ -422,7 +494,7 @@ impl Listed {
                 ..Job::new(at.factor, at.other, at.rank)
             };
             self.walk(What::PartsOfFactor, side, &job, &mut out, &mut []);
-            self.background.add_parts_of_factor(at, of, &mut out);
+            self.background.add_parts_of_factor(at, &of, &mut out);
             out
         };
         let other = || {
@@ -432,13 +504,27 @@ impl Listed {
                 ..Job::new(at.other, at.factor, at.rank)
             };
             self.walk(What::PartsOfOther, side.other(), &job, &mut out, &mut []);
-            self.background.add_parts_of_other(at, of, &mut out);
+            self.background.add_parts_of_other(at, &of, &mut out);
             out
         };
-        Bars {
+        let mut bars = Bars {
             factor: needs.factor.then(factor),
             other: needs.other.then(other),
+        };
+        self.add_cotangents(&cancelled, side, at, &whole.positive, &mut bars);
+        if let (Taken::Y, Some(factor)) = (self.background.taken, &mut bars.factor) {
+            // (∇⁻ does not move. The other components of P̄ reach such a component through sums that
+            // have cancelled, too.)
+            let rank = at.rank;
+            self.mend(&cancelled, side, at, factor, |line, k, index, _, y| {
+                let other = &at.other[index * rank..(index + 1) * rank];
+                match self.moves(y) {
+                    true => dot(&whole.positive[line * rank..][..rank], other) * other[k],
+                    false => 0.0,
+                }
+            });
         }
+        bars
     }
 
     /// T updates of W's rows in place, row after row. E is D here: errors and derivatives are those
@@ -660,6 +746,21 @@ impl Listed {
         }
         let [first, second] = other_bars;
         self.room.give_back([other, first, second]);
+    }
+}
+
+/// Lines and components in which P is tiny beside its terms of listed entries.
+fn cancelled(rank: usize, of_listed: &[f64], positive: &[f64]) -> Vec<(usize, usize)> {
+    let parts = positive.par_iter().zip(of_listed).enumerate();
+    let tiny =
+        |(_, (all, of_listed)): &(usize, (&f64, &f64))| all.abs() < CANCELS * of_listed.abs();
+    let tiny = parts.with_min_len(TASK).filter(tiny);
+    tiny.map(|(at, _)| (at / rank, at % rank)).collect()
+}
+
+fn add_scaled(to: &mut [f64], by: f64, row: &[f64]) {
+    for (to, value) in to.iter_mut().zip(row) {
+        *to += by * value;
     }
 }
 
