@@ -555,6 +555,51 @@ fn denominators_that_cancel_are_those_of_the_dense_matrix() {
     }
 }
 
+/// The same for hypergradients, with a component that is all but missing in every fourth row.
+#[test]
+fn hypergradients_through_what_cancels_are_those_of_the_dense_matrix() {
+    let (n, m) = (12, 10);
+    let mask = Array2::from_shape_fn((n, m), |(i, j)| f64::from(u8::from(j > 0 || i % 4 > 0)));
+    let x = counts(n, m, 2, true);
+    let problem = Problem::sparse(x, Zeros::Data, Some(Weights::from(mask)), Precision::F64);
+    let problem = problem.unwrap();
+    let dense = problem.dense();
+    // (With these scales w h is of usual size in rows where h is tiny.)
+    for (beta, span, tiny, large, weight) in [
+        (1.0, Span::Both, 1e-9, 1e8, 0.1),
+        (1.0, Span::Both, 1e-20, 1e19, 0.1),
+        (1.0, Span::One(Side::W), 1e-20, 0.5, 1e-22),
+        (2.0, Span::One(Side::W), 1e-9, 0.5, 1e-22),
+        (2.0, Span::One(Side::W), 1e-20, 0.5, 1e-22),
+    ] {
+        let mut h = matrix(RANK, m, 2.3) + 0.1;
+        h.row_mut(0).fill(tiny);
+        h[[0, 0]] = 2.8;
+        let mut w = matrix(n, RANK, 1.1) + 0.1;
+        (0..n).step_by(4).for_each(|i| w[[i, 0]] = large);
+        let pair = Pair::new(&problem, &w, &h).unwrap();
+        let rule = |terms| Rule::new(Arc::new(Beta(beta)), terms);
+        let (tuned, plain) = (rule(vec![PenaltyTerm::tuned(L1)]), rule(Vec::new()));
+        let (of_w, of_h, rows) = match span {
+            Span::Both => (plain, tuned, m),
+            _ => (tuned, plain, n),
+        };
+        let lambda = Array2::from_elem((rows, 1), weight);
+        let lambda = [problem.tensor("λ", &lambda, [rows, 1]).unwrap()];
+        let (training, parts) = (Arc::new(Training), (of_w.clone(), of_h.clone()));
+        let fused = Bunch::fused(&problem, of_w, of_h, training.clone(), span, 3).unwrap();
+        let tensors = Bunch::with_rules(&dense, parts.0, parts.1, training, span, 3).unwrap();
+        let want = tensors
+            .hypergradient(&pair, &lambda, Mode::Reverse)
+            .unwrap();
+        for mode in [Mode::Reverse, Mode::Adjoint, Mode::Forward] {
+            let got = fused.hypergradient(&pair, &lambda, mode).unwrap();
+            let what = format!("β = {beta} {span:?} {tiny:e} {mode}");
+            assert_close(&what, &got.gradients[0], &want.gradients[0], 1e-10);
+        }
+    }
+}
+
 #[test]
 fn what_would_need_every_entry_of_a_large_matrix_is_refused() {
     let triplets = (0..500u32).map(|k| (k * 79, k * 61, 1.0 + f64::from(k % 3)));

@@ -13,7 +13,8 @@ use parking_lot::Mutex;
 
 use super::cotangent::Of;
 use super::distributed::Distributed;
-use super::listed::{Entries as ListedEntries, Listed};
+use super::lines::Entries as ListedEntries;
+use super::listed::Listed;
 use super::lists::{Gaps, Lists};
 use super::packed::{OneSide, masked, unit};
 use super::pass::What;

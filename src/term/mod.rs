@@ -22,12 +22,14 @@
 //! | `distributed` | the rows of one process by any of these, and sums over all processes |
 
 mod background;
+mod cancelled;
 mod columns;
 mod cotangent;
 mod dense;
 mod distributed;
 mod entries;
 mod kernel;
+mod lines;
 mod listed;
 mod lists;
 mod packed;

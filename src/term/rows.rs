@@ -9,7 +9,8 @@ use pulp::{Arch, Scalar, Simd, WithSimd};
 use rayon::prelude::*;
 
 use super::background::{Background, add_product_of_row};
-use super::listed::{CANCELS, Lines};
+use super::cancelled::CANCELS;
+use super::lines::Lines;
 use super::strip::{STRIP, Strip, Terms, What, add, dots};
 use crate::engine::{Aligned, Plan, Sums, Update};
 
@@ -313,16 +314,21 @@ impl Through<'_> {
             sums.positive[k] = self.sum_over(line, w, |index, _, y| {
                 self.background.positive(y.max(self.terms.floor)) * other(index)[k]
             });
-            // (Under KL ∇⁺ does not move.)
-            if moves && matches!(self.closed, Closed::Gram(_)) {
-                sums.positive_dot[k] = self.sum_over(line, w, |index, _, y| {
-                    let y_dot: f64 = other(index).iter().zip(&*w_dot).map(|(a, b)| a * b).sum();
-                    match y < self.terms.floor {
-                        true => 0.0,
-                        false => y_dot * other(index)[k],
-                    }
-                });
-            }
+        }
+        // (Under KL ∇⁺ does not move. A component that has cancelled may move far, and moves y in all of
+        // the row.)
+        if !(*has_cancelled && moves && matches!(self.closed, Closed::Gram(_))) {
+            return;
+        }
+        for k in 0..self.rank {
+            sums.positive_dot[k] = self.sum_over(line, w, |index, _, y| {
+                let other = &self.other[index * self.width..][..self.rank];
+                let y_dot: f64 = other.iter().zip(&*w_dot).map(|(a, b)| a * b).sum();
+                match y < self.terms.floor {
+                    true => 0.0,
+                    false => y_dot * other[k],
+                }
+            });
         }
     }
 

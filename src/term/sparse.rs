@@ -13,7 +13,8 @@
 use rayon::prelude::*;
 
 use super::dense::Asked;
-use super::listed::{Entries as ListedEntries, Listed};
+use super::lines::Entries as ListedEntries;
+use super::listed::Listed;
 use super::streamed::Streamed;
 use super::{At, Bars, DataTerm, Denominator, Moves, Needs, PartsOf, RowBunch, RowResults};
 use crate::criterion::Entries;

@@ -5,7 +5,7 @@
 
 use super::cotangent::Of;
 use super::dense::add_to_rows;
-use super::listed::{Entries, Lines};
+use super::lines::{Entries, Lines};
 use super::packed::{OneSide, rows_per_block};
 use super::pass::What;
 use super::tile::{Blocks, Weighting};

@@ -5,7 +5,7 @@
 
 use pulp::{Simd, WithSimd};
 
-use super::listed::Lines;
+use super::lines::Lines;
 use super::tile::Numbers;
 use crate::engine::{AnyEntry, Entry, Lanes, Real, with_entry};
 
